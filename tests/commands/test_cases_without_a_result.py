@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import call
+from command_line import call, every_report
 from eval_data import write_test_config
 from fake_runs import run_without_processes, says
 from numbered_cases import act, logs_of, write_set
@@ -19,8 +19,6 @@ from numbered_cases import act, logs_of, write_set
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-
-FORMATS = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html", "console": "txt"}
 
 
 @pytest.fixture
@@ -41,14 +39,6 @@ def ends_in(number: int):
         return act(case, repeat)
 
     return act_until
-
-
-def reports(folder: Path, *words: object) -> tuple[int, dict[str, str]]:
-    targets = [
-        word for name, ext in FORMATS.items() for word in ("--report", f"{name}={folder / f'out.{ext}'}")
-    ]
-    code = call(*words, *targets)
-    return code, {name: (folder / f"out.{ext}").read_text() for name, ext in FORMATS.items()}
 
 
 def assert_none_is_green(texts: dict[str, str], without: list[str], cases: int = 3) -> None:
@@ -76,10 +66,10 @@ def assert_none_is_green(texts: dict[str, str], without: list[str], cases: int =
 def test_an_interrupted_run_is_green_nowhere(agent, monkeypatch, tmp_path, capsys):
     (complete,) = logs_of(agent, [])
     run_without_processes(monkeypatch, ends_in(1))
-    code, texts = reports(tmp_path, "run", agent)
+    code, texts = every_report(tmp_path, "run", agent)
     assert code == 130
     assert_none_is_green(texts, ["case_1", "case_2"])
-    code, texts = reports(tmp_path, "report", agent, "last")
+    code, texts = every_report(tmp_path, "report", agent, "last")
     assert_none_is_green(texts, ["case_1", "case_2"])
     capsys.readouterr()
     assert call("compare", agent, complete, "last") == 0
@@ -90,7 +80,7 @@ def test_an_interrupted_run_is_green_nowhere(agent, monkeypatch, tmp_path, capsy
     assert call("runs", agent) == 0
     assert "1 passed, 2 not finished" in capsys.readouterr().out
     run_without_processes(monkeypatch, act)
-    code, texts = reports(tmp_path, "run", agent, "--resume", "last")
+    code, texts = every_report(tmp_path, "run", agent, "--resume", "last")
     assert (code, json.loads(texts["json"])["totals"]["passed"]) == (0, 3)
 
 
@@ -102,9 +92,9 @@ def test_a_case_whose_repeats_ran_in_part_says_how_they_ended(agent, monkeypatch
 
     write_set(agent, "first", [5])
     run_without_processes(monkeypatch, act_twice)
-    code, texts = reports(tmp_path, "run", agent, "--runs", 3)
+    code, texts = every_report(tmp_path, "run", agent, "--runs", 3)
     assert code == 130
-    for kind in (texts, reports(tmp_path, "report", agent, "last")[1]):
+    for kind in (texts, every_report(tmp_path, "report", agent, "last")[1]):
         for name, text in kind.items():
             assert "not all repeats ran: 1 passed, 1 failed" in html.unescape(text), name
             assert "did not run" not in text, name
@@ -135,7 +125,7 @@ def test_a_case_that_failed_is_named_where_the_base_has_no_result_of_it(agent, m
     assert call("run", agent, "first:case_0") == 1
     run_without_processes(monkeypatch, act)
     for command in (("run", agent, "first"), ("report", agent, "last")):
-        _, texts = reports(tmp_path, *command, "--baseline", base)
+        _, texts = every_report(tmp_path, *command, "--baseline", base)
         comparison = json.loads(texts["json"])["comparison"]
         # Cases 3, 13, 23, 33 fail, 7, 17, 27, 37 raise.
         assert comparison["regressions"] == 8
@@ -158,13 +148,13 @@ def test_a_missing_shard_is_in_every_report_of_the_merged_log(agent, tmp_path, c
     assert ids[missing]
     merged = tmp_path / "merged.sqlite"
     others = [log for number, log in shards.items() if number != missing]
-    code, texts = reports(tmp_path, "merge", *others, "-o", merged)
+    code, texts = every_report(tmp_path, "merge", *others, "-o", merged)
     assert code == 3
     assert_none_is_green(texts, ids[missing], 6)
     again = tmp_path / "again.sqlite"
     assert call("merge", merged, "-o", again) == 3
     for log in (merged, again):
-        _, texts = reports(tmp_path, "report", log)
+        _, texts = every_report(tmp_path, "report", log)
         assert_none_is_green(texts, ids[missing], 6)
         assert f"shard missing: {missing}/3" in json.loads(texts["json"])["notes"]
         assert f"note  shard missing: {missing}/3" in texts["console"]
@@ -203,11 +193,11 @@ def test_a_set_that_changed_during_the_run_is_reported(agent, change, monkeypatc
         return act(case, repeat)
 
     run_without_processes(monkeypatch, act_and_change)
-    code, at_once = reports(tmp_path, "run", agent)
+    code, at_once = every_report(tmp_path, "run", agent)
     assert code == 1
     assert 'tests="2" failures="1" errors="0"' in at_once["junit"]
     (log,) = RunStore(agent).files()
-    code, later = reports(tmp_path, "report", agent, "last")
+    code, later = every_report(tmp_path, "report", agent, "last")
     assert code == 0
     assert json.loads(later["json"])["totals"] == json.loads(at_once["json"])["totals"]
     assert call("compare", agent, log, "last") == 0
@@ -232,7 +222,7 @@ def test_a_folder_that_is_lost_during_the_run_is_reported(agent, loss, monkeypat
         return act(case, repeat)
 
     run_without_processes(monkeypatch, act_and_lose)
-    code, texts = reports(tmp_path, "run", agent, "--parallel", "1")
+    code, texts = every_report(tmp_path, "run", agent, "--parallel", "1")
     assert code == 1
     assert 'tests="2" failures="1" errors="0"' in texts["junit"]
     assert "moved or deleted during the run" in texts["markdown"]
@@ -262,7 +252,7 @@ def test_a_repeat_without_a_verdict_is_not_a_passed_one(write_agent, tmp_path, p
         ("run", folder, "--runs", 3, "--parallel", 1, "--pass-if", pass_if),
         ("report", folder, "last"),
     ):
-        result, texts = reports(tmp_path, *command)
+        result, texts = every_report(tmp_path, *command)
         assert result == (code if command[0] == "run" else 0)
         (case,) = json.loads(texts["json"])["cases"]
         assert (case["status"], case["rate"]["passed"], case["rate"]["of"]) == (status, 2, 2)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from command_line import call
+from command_line import every_report
 from hypothesis import given
 from judged_votes import CASE, SEVERAL, config_of, scored
 from stored_runs import store_repeats
@@ -78,13 +78,9 @@ def test_every_place_says_what_the_votes_on_a_case_decide(tmp_path_factory, metr
         assert rows[metric.name]["eval_status"] == metric.status
 
 
-SUFFIXES = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html", "console": "txt"}
-
-
 def reports(agent: Path, repeat: RepeatResult) -> dict[str, str]:
     (agent / "agent.py").write_text("root_agent = lambda message: message\n")
     path = store_repeats(agent, {CASE.path: "s"}, {CASE: [repeat]})
-    files = {kind: agent / f"out.{suffix}" for kind, suffix in SUFFIXES.items()}
-    words = [word for kind, file in files.items() for word in ("--report", f"{kind}={file}")]
-    assert call("report", agent, path, *words) == 0
-    return {kind: file.read_text(encoding="utf-8") for kind, file in files.items()}
+    code, texts = every_report(agent, "report", agent, path)
+    assert code == 0
+    return texts

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from command_line import call
+from command_line import every_report
 from hypothesis import given
 from hypothesis import strategies as st
 from stored_runs import store_repeats
@@ -29,7 +29,6 @@ MARKS = {"PASSED": "✓", "FAILED": "✗", "ERROR": "!", "FLAKY": "≈", "NOT_EV
 # Two sets have the same id.
 SETS = {"lights.evalset.json": "lights", "evals/lights.evalset.json": "lights", "home.evalset.json": "home"}
 EVAL_IDS = ["a", "A", "night::x", "ünï ✓", "-opt", "x|y", "p<b>", "=cmd"]
-SUFFIXES = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html", "console": "txt"}
 
 
 @dataclass
@@ -148,9 +147,7 @@ def expected_places(plan: Plan) -> dict[str, Counter[object]]:
 
 
 def reports(folder: Path, *words: object) -> dict[str, Counter[object]]:
-    files = {kind: folder / f"out.{suffix}" for kind, suffix in SUFFIXES.items()}
-    code = call(*words, *(word for kind, file in files.items() for word in ("--report", f"{kind}={file}")))
-    texts = {kind: file.read_text(encoding="utf-8") for kind, file in files.items()}
+    code, texts = every_report(folder, *words)
     return {"exit code": Counter([code]), **places(texts)}
 
 
@@ -259,10 +256,9 @@ def test_every_report_of_a_matrix_agrees(tmp_path_factory, variants):
     for number, plan in enumerate(variants):
         changes = (Change("env.N", str(number)),) if number else ()
         plan.store(agent, matrix="m", variant=Variant(f"v{number}", changes))
-    files = {kind: agent / f"out.{suffix}" for kind, suffix in SUFFIXES.items() if kind != "junit"}
-    targets = (word for kind, file in files.items() for word in ("--report", f"{kind}={file}"))
-    assert call("report", agent, "m", *targets) == 0
-    texts = {kind: file.read_text(encoding="utf-8") for kind, file in files.items()}
+    kinds = ("json", "csv", "markdown", "html", "console")
+    code, texts = every_report(agent, "report", agent, "m", kinds=kinds)
+    assert code == 0
     cells = expected_cells(variants)
     assert matrix_cells(texts) == {"json": cells, "csv": cells}
     directions = Counter(direction for _, direction in cells.values())
