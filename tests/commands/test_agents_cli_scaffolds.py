@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from gemini_server import GeminiServer, says
+from gemini_server import says
 
 from evaltui.workbench.criteria.criteria import Criteria
 from evaltui.workbench.workbench import Workbench
@@ -52,23 +52,21 @@ async def give_threshold(scaffold: Path, threshold: str) -> None:
     await workbench.close()
 
 
-def test_a_scaffold_is_run_given_a_threshold_and_saved(scaffold, monkeypatch, capsys):
+def test_a_scaffold_is_run_given_a_threshold_and_saved(scaffold, gemini, capsys):
     assert call("lint", ".") == 0
     before = (scaffold / CONFIG).read_text(encoding="utf-8")
-    with GeminiServer() as gemini:
-        gemini.use(monkeypatch)
-        gemini.respond = lambda request: says('{"score": 4, "explanation": "clear"}')
-        code, cases = run()
-        (scored,) = {case["metrics"][0]["score"] for case in cases}
-        assert (code, scored, cases[0]["metrics"][0]["name"]) == (3, 4.0, "custom_response_quality")
-        assert {case["status"] for case in cases} == {"NOT_EVALUATED"}
-        # A judge was shown what the agent did.
-        assert all("Hello!" in request.said or "Paris." in request.said for request in gemini.requests)
-        asyncio.run(give_threshold(scaffold, "4"))
-        added = "evaltui:\n  criteria:\n    custom_response_quality: 4.0\n"
-        assert (scaffold / CONFIG).read_text(encoding="utf-8") == before.rstrip("\n") + "\n" + added
-        code, cases = run()
-        assert (code, {case["status"] for case in cases}) == (0, {"PASSED"})
+    gemini.respond = lambda request: says('{"score": 4, "explanation": "clear"}')
+    code, cases = run()
+    (scored,) = {case["metrics"][0]["score"] for case in cases}
+    assert (code, scored, cases[0]["metrics"][0]["name"]) == (3, 4.0, "custom_response_quality")
+    assert {case["status"] for case in cases} == {"NOT_EVALUATED"}
+    # A judge was shown what the agent did.
+    assert all("Hello!" in request.said or "Paris." in request.said for request in gemini.requests)
+    asyncio.run(give_threshold(scaffold, "4"))
+    added = "evaltui:\n  criteria:\n    custom_response_quality: 4.0\n"
+    assert (scaffold / CONFIG).read_text(encoding="utf-8") == before.rstrip("\n") + "\n" + added
+    code, cases = run()
+    assert (code, {case["status"] for case in cases}) == (0, {"PASSED"})
 
 
 def test_a_conversation_is_recorded_into_a_dataset(scaffold, capsys):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 from eval_data import make_case, make_turn, write_eval_set
-from gemini_server import GeminiServer, Hold, calls, fails, says
+from gemini_server import Hold, calls, fails, says
 
 from evaltui import CasesFailedError, evaluate, generate_responses
 from evaltui.core.model.limits import Amount, Budget, parse_budget
@@ -43,11 +43,9 @@ def write_cases(agent: Path, count: int, **config: object) -> None:
 
 
 @pytest.fixture
-def gemini(monkeypatch: pytest.MonkeyPatch):
-    with GeminiServer() as server:
-        server.use(monkeypatch)
-        server.respond = lambda request: says("well")
-        yield server
+def gemini(gemini):
+    gemini.respond = lambda request: says("well")
+    return gemini
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from command_line import call
 from fake_runs import run_without_processes
-from gemini_server import GeminiServer, fails
+from gemini_server import fails
 from google.genai.errors import APIError
 from numbered_cases import act, assert_same_run, logs_of, write_set
 
@@ -84,17 +84,15 @@ def case_of(kind: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def agent(write_agent, monkeypatch: pytest.MonkeyPatch):
+def agent(write_agent, gemini):
     folder: Path = write_agent(AGENT)
     (folder / "judging.py").write_text(JUDGE)
     options = {"judge_model": "judging:judge", "num_samples": 1}
     criterion = {"threshold": 1.0, "judge_model_options": options}
     write_test_config(folder, final_response_match_v2=criterion)
     write_eval_set(folder, "all", *(case_of(kind) for kind in KINDS))
-    with GeminiServer() as server:
-        server.respond = lambda request: fails(429, "slow down")
-        server.use(monkeypatch)
-        yield folder
+    gemini.respond = lambda request: fails(429, "slow down")
+    return folder
 
 
 def kinds_in(report: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 from fake_runs import run_without_processes
-from gemini_server import GeminiServer, fails, says
+from gemini_server import fails, says
 from numbered_cases import act, write_set
 
 from evaltui.core.model.limits import Limit
@@ -92,15 +92,12 @@ def test_the_workbench_and_pytest_have_them(agent):
     assert run_settings(agent, {"limits": more}).limits == limits + more
 
 
-def test_throttled_time_is_told_and_kept(write_agent, monkeypatch, tmp_path, capsys):
+def test_throttled_time_is_told_and_kept(write_agent, gemini, tmp_path, capsys):
     agent = write_agent("from evaltui import Agent\nroot_agent = Agent('parrot', 'gemini-test')\n")
     write_set(agent, "numbers", [1])
     report = tmp_path / "report.json"
-    with GeminiServer() as gemini:
-        gemini.use(monkeypatch)
-        gemini.script(fails(429, retry_delay="0.2s"), says("1"))
-        call("run", agent, "--limit", "*:rpm=600", "--report", f"json={report}", "--report", "console")
-
+    gemini.script(fails(429, retry_delay="0.2s"), says("1"))
+    call("run", agent, "--limit", "*:rpm=600", "--report", f"json={report}", "--report", "console")
     (case,) = json.loads(report.read_text())["cases"]
     (repeat,) = case["repeats"]
     assert repeat["throttled"] > 0.1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 from fake_runs import run_without_processes
-from gemini_server import GeminiServer, says
+from gemini_server import says
 from numbered_cases import act, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
@@ -149,13 +149,11 @@ def test_of_an_empty_shard(agent, tmp_path):
     assert_same(agent, tmp_path, "run", agent, "--shard", "2/2")
 
 
-def test_of_a_run_that_its_budget_stops(write_agent, tmp_path, monkeypatch):
+def test_of_a_run_that_its_budget_stops(write_agent, tmp_path, gemini):
     agent = write_agent(GREETER)
     write_set(agent, "first", range(4))
-    with GeminiServer() as server:
-        server.use(monkeypatch)
-        server.respond = lambda request: says("right")
-        assert_same(agent, tmp_path, "run", agent, "--parallel", 1, "--budget", "20tok")
+    gemini.respond = lambda request: says("right")
+    assert_same(agent, tmp_path, "run", agent, "--parallel", 1, "--budget", "20tok")
     assert b"budget of 20 tokens reached" in (tmp_path / "out.console").read_bytes()
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from command_line import call
 from eval_data import make_case, make_turn, write_eval_set, write_test_config
-from gemini_server import GeminiServer, calls, says
+from gemini_server import calls, says
 
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
@@ -19,11 +19,9 @@ AGENT = """
 
 
 @pytest.fixture
-def gemini(monkeypatch):
-    with GeminiServer() as server:
-        server.respond = lambda request: says(f"Hello, {request.said}.")
-        server.use(monkeypatch)
-        yield server
+def gemini(gemini):
+    gemini.respond = lambda request: says(f"Hello, {request.said}.")
+    return gemini
 
 
 @pytest.fixture

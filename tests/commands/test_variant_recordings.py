@@ -6,15 +6,8 @@ import json
 
 import pytest
 from command_line import call
-from gemini_server import GeminiServer, says
+from gemini_server import says
 from variant_agents import NATIVE, write_cases
-
-
-@pytest.fixture
-def gemini(monkeypatch):
-    with GeminiServer() as server:
-        server.use(monkeypatch)
-        yield server
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from gemini_server import GeminiServer, says
+from gemini_server import says
 from variant_agents import write_cases
 
 from tests.commands.command_line import call
@@ -41,7 +41,7 @@ def scores(folder, capsys, *variants):
     return applied, [one["score"] for one in row["results"]]
 
 
-def test_models_fields_and_instructions_of_gemini(write_agent, monkeypatch, tmp_path, capsys):
+def test_models_fields_and_instructions_of_gemini(write_agent, monkeypatch, tmp_path, capsys, gemini):
     folder = write_agent(GEMINI)
     write_cases(folder, "gemini-a None Greet.")
     (tmp_path / "short.md").write_text("Shorter.\n")
@@ -51,15 +51,13 @@ def test_models_fields_and_instructions_of_gemini(write_agent, monkeypatch, tmp_
         temperature = (request.body.get("generationConfig") or {}).get("temperature")
         return says(f"{request.model} {temperature} {request.instruction.split()[0]}")
 
-    with GeminiServer() as server:
-        server.respond = respond
-        server.use(monkeypatch)
-        applied, found = scores(
-            folder, capsys, "b:model=gemini-b", "w:model.writer=gemini-b", "hot:config.temperature=0.9",
-            "short:instruction=short.md",
-        )  # fmt: skip
-        assert [request.model for request in server.requests].count("gemini-b") == 1
-        assert any(request.instruction.startswith("Shorter.") for request in server.requests)
+    gemini.respond = respond
+    applied, found = scores(
+        folder, capsys, "b:model=gemini-b", "w:model.writer=gemini-b", "hot:config.temperature=0.9",
+        "short:instruction=short.md",
+    )  # fmt: skip
+    assert [request.model for request in gemini.requests].count("gemini-b") == 1
+    assert any(request.instruction.startswith("Shorter.") for request in gemini.requests)
     assert applied == [
         [],
         ["root.model"],

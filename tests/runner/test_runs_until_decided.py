@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from eval_data import make_answers
-from gemini_server import GeminiServer, says
+from gemini_server import says
 
 from evaltui import EvalConfig, Status, evaluate
 from evaltui.core.model.errors import ErrorKind
@@ -158,22 +158,20 @@ ASKING = """
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("fresh_hosts")
-async def test_recorded_runs_come_to_the_same_decision(write_agent, monkeypatch):
+async def test_recorded_runs_come_to_the_same_decision(write_agent, gemini):
     agent = write_agent(ASKING)
     (agent / "basics.evalset.json").write_text(json.dumps(eval_set("hello")))
-    with GeminiServer() as server:
-        asked = Counter()
+    asked = Counter()
 
-        def respond(request):
-            asked["all"] += 1
-            return says("wrong" if asked["all"] == 2 else "right")
+    def respond(request):
+        asked["all"] += 1
+        return says("wrong" if asked["all"] == 2 else "right")
 
-        server.respond = respond
-        server.use(monkeypatch)
-        recorded = await evaluate(agent, "basics", TEXT_ONLY, confidence=0.95, parallel=1, record="record")
-        assert asked["all"] == len(recorded.cases[0].repeats) == 18
-        replayed = await evaluate(agent, "basics", TEXT_ONLY, confidence=0.95, record="replay")
-        assert asked["all"] == 18
+    gemini.respond = respond
+    recorded = await evaluate(agent, "basics", TEXT_ONLY, confidence=0.95, parallel=1, record="record")
+    assert asked["all"] == len(recorded.cases[0].repeats) == 18
+    replayed = await evaluate(agent, "basics", TEXT_ONLY, confidence=0.95, record="replay")
+    assert asked["all"] == 18
     before, after = recorded.cases[0], replayed.cases[0]
     assert before.decision == after.decision
     assert [one.status for one in before.repeats] == [one.status for one in after.repeats]

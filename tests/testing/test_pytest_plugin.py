@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from eval_data import make_case, make_set, make_turn
-from gemini_server import GeminiServer, says
+from gemini_server import says
 
 from evaltui import pytest_plugin
 from evaltui.project.run_settings import RunSettings
@@ -631,17 +631,15 @@ def test_a_worker_of_xdist_that_crashes_loses_only_its_unfinished_cases(pytester
     assert not [*temporary.glob("evaltui-*")]
 
 
-def test_workers_of_xdist_share_a_budget(pytester, project, temporary, monkeypatch):
+def test_workers_of_xdist_share_a_budget(pytester, project, temporary, gemini):
     (project / "agent.py").write_text(
         "from evaltui import Agent\nroot_agent = Agent('parrot', 'gemini-test')\n"
     )
     pytester.makepyprojecttoml('[tool.evaltui]\nbudget = "60tok"\nparallel = 2\n')
     write(project, *(case(f"case {n}", "hats") for n in range(12)))
     calls = []
-    with GeminiServer() as server:
-        server.use(monkeypatch)
-        server.respond = lambda request: calls.append(request) or says("right")
-        result = pytester.runpytest_subprocess("--evaltui", "-n", "2")
+    gemini.respond = lambda request: calls.append(request) or says("right")
+    result = pytester.runpytest_subprocess("--evaltui", "-n", "2")
     # A call has 13 tokens, and the last one of each worker may be beyond its part.
     assert len(calls) == 6
     result.assert_outcomes(failed=6, errors=6)
@@ -724,7 +722,7 @@ def test_a_worker_of_xdist_excuses_no_failure_of_sets_whose_config_only_another_
     pytester.runpytest_subprocess(*options).assert_outcomes(failed=2)
 
 
-def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytester, project, monkeypatch):
+def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytester, project, gemini):
     messages = ("hats", "coats", "caps", "gloves", "shoes", "socks")
     write(project, *(case(message, message) for message in messages))
     options = ("--evaltui", "--evaltui-workers", "1", "--evaltui-baseline", "last", "--evaltui-runs")
@@ -748,10 +746,8 @@ def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytes
     # Which run is the baseline is not why a case was not run.
     (project / "agent.py").write_text("from evaltui import Agent\nroot_agent = Agent('p', 'gemini-test')\n")
     pytester.makepyprojecttoml('[tool.evaltui]\nbudget = "20tok"\nparallel = 1\n')
-    with GeminiServer() as server:
-        server.use(monkeypatch)
-        server.respond = lambda request: says("right")
-        cut_off = pytester.runpytest_inprocess(*gate, "-rE")
+    gemini.respond = lambda request: says("right")
+    cut_off = pytester.runpytest_inprocess(*gate, "-rE")
     cut_off.stdout.fnmatch_lines(
         ["evaltui: --baseline last is *", "ERROR *::socks - 6 cases not run: budget*"]
     )

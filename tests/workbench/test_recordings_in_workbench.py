@@ -3,7 +3,7 @@
 from functools import partial
 
 import pytest
-from gemini_server import GeminiServer, says
+from gemini_server import says
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.workbench import Workbench
@@ -15,11 +15,9 @@ AGENT = """
 
 
 @pytest.fixture
-def gemini(monkeypatch):
-    with GeminiServer() as server:
-        server.respond = lambda request: says(request.said)
-        server.use(monkeypatch)
-        yield server
+def gemini(gemini):
+    gemini.respond = lambda request: says(request.said)
+    return gemini
 
 
 async def test_a_run_again_asks_no_model_where_the_mode_is_auto(
