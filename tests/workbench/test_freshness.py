@@ -119,7 +119,7 @@ async def run(request, sets, on_update, start_host):
     return await execution.run(request, sets, on_update, lambda: NoHost(settings))
 
 
-async def open_workbench(folder):
+async def open_with_results(folder):
     workbench = Workbench(folder, run_service=run)
     await workbench.open()
     await workbench.outcomes.restore()
@@ -127,17 +127,15 @@ async def open_workbench(folder):
 
 
 @pytest.fixture
-async def opened():
+def opened(open_workbench):
     """Opens a folder until the test ends."""
-    workbenches = []
 
     async def open_until_the_end(folder):
-        workbenches.append(await open_workbench(folder))
-        return workbenches[-1]
+        workbench = await open_workbench(folder, run_service=run)
+        await workbench.outcomes.restore()
+        return workbench
 
-    yield open_until_the_end
-    for workbench in workbenches:
-        await workbench.close()
+    return open_until_the_end
 
 
 @pytest.fixture
@@ -154,7 +152,7 @@ def as_run(tmp_path_factory):
         write(folder, name, content)
 
     async def run_all():
-        workbench = await open_workbench(folder)
+        workbench = await open_with_results(folder)
         workbench.runs.run_all()
         await workbench.runs.finished()
         await workbench.close()
@@ -738,7 +736,9 @@ LISTINGS = {
 
 
 @pytest.mark.parametrize("listing", LISTINGS.values(), ids=LISTINGS)
-async def test_a_folder_elsewhere_that_the_agent_lists_counts(write_agent, write_set, listing):
+async def test_a_folder_elsewhere_that_the_agent_lists_counts(
+    write_agent, write_set, listing, open_workbench
+):
     agent = write_agent(
         "import os\nfrom pathlib import Path\n\nFOLDER = Path(__file__).parents[1] / 'knowledge'\n\n"
         f"def root_agent(message, session):\n    list({listing})\n"
@@ -751,8 +751,7 @@ async def test_a_folder_elsewhere_that_the_agent_lists_counts(write_agent, write
     folder.mkdir()
     (folder / "refunds.md").write_text("30 days")
     key = CaseId(write_set(agent, a=("hi", "hi")).name, "a")
-    workbench = Workbench(agent)
-    await workbench.open()
+    workbench = await open_workbench(agent)
     workbench.runs.run_all()
     await workbench.runs.finished()
     await workbench.open()
@@ -762,12 +761,10 @@ async def test_a_folder_elsewhere_that_the_agent_lists_counts(write_agent, write
         change()
         await workbench.open()
         assert workbench.outcomes.freshness(key).reasons == reasons
-        again = Workbench(agent)
-        await again.open()
+        again = await open_workbench(agent)
         await again.outcomes.restore()
         assert again.outcomes.freshness(key).reasons == reasons
         await again.close()
-    await workbench.close()
 
 
 async def test_a_run_of_all_sets_has_those_that_others_have_added(folder, opened, monkeypatch):
@@ -781,7 +778,7 @@ async def test_a_run_of_all_sets_has_those_that_others_have_added(folder, opened
 
 
 async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
-    write_agent, write_set, until
+    write_agent, write_set, until, open_workbench
 ):
     agent = write_agent(
         "import asyncio\nfrom pathlib import Path\n\nasync def root_agent(message, session):\n"
@@ -789,8 +786,7 @@ async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
         "    await asyncio.sleep(0 if message == 'hi' else 60)\n    return message\n"
     )
     path = write_set(agent, a=("hi", "hi"), b=("wait", "wait"))
-    workbench = Workbench(agent)
-    await workbench.open()
+    workbench = await open_workbench(agent)
     workbench.runs.run_all()
     await until(lambda: workbench.outcomes.status(CaseId(path.name, "a")) == "PASSED")
     await until(lambda: (agent / "notes.txt").read_text() == "wait")
@@ -798,7 +794,6 @@ async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
     await workbench.runs.finished()
     await workbench.open()
     assert workbench.outcomes.freshness(CaseId(path.name, "a")).state == "fresh"
-    await workbench.close()
 
 
 @pytest.mark.parametrize("followed", [False, True])
@@ -808,7 +803,7 @@ async def test_data_that_the_agent_wrote_in_a_cancelled_run_makes_nothing_stale(
     ids=["written before", "opened for update"],
 )
 async def test_a_file_that_the_agent_does_not_write_in_a_run_counts(
-    write_agent, write_set, until, before, access, followed
+    write_agent, write_set, until, before, access, followed, open_workbench
 ):
     agent = write_agent(
         "from pathlib import Path\n\nFACTS = Path(__file__).parents[1] / 'facts' / 'facts.json'\n\n"
@@ -819,8 +814,7 @@ async def test_a_file_that_the_agent_does_not_write_in_a_run_counts(
     if before:
         facts.write_text(before)
     key = CaseId(write_set(agent, a=("hi", "hi")).name, "a")
-    workbench = Workbench(agent)
-    await workbench.open()
+    workbench = await open_workbench(agent)
     if followed:
         workbench.following.start()
         await until(lambda: workbench.following.version)

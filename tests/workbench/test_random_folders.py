@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from fake_runs import FakeRuns, says
-from test_freshness import CONFIG, SET, case, config, open_workbench, turn
+from test_freshness import CONFIG, SET, case, config, open_with_results, turn
 from test_random_verdicts import CRITERIA, OTHER, WORDS, Sitting
 
 from evaltui.agents.protocol import FilesOpened
@@ -137,7 +137,7 @@ class Desk(Sitting):
                 await self.run(bench, [key] if what == "run one" else keys, lambda case: case == at and act())
             case "other run":
                 await bench.editing.save_all()
-                other = await open_workbench(self.folder)
+                other = await open_with_results(self.folder)
                 await self.run(other, [key])
                 await other.close()
                 await bench.reload()
@@ -210,7 +210,7 @@ class Desk(Sitting):
             text = json.dumps({"eval_set_id": eval_set.eval_set_id, "eval_cases": cases})
             (folder / eval_set.case_path).write_text(text)
         (folder / CONFIG).write_text(json.dumps(bench.editing.data(self.folder / CONFIG)))
-        copied = await open_workbench(folder)
+        copied = await open_with_results(folder)
         own, self.folder = self.folder, folder
         try:
             begun = self.begun
@@ -226,7 +226,7 @@ class Desk(Sitting):
         """Notes the files that results are stale for in another workbench on the folder as it is saved."""
         self._restored = {}
         if not self.bench.editing.unsaved():
-            other = await open_workbench(self.folder)
+            other = await open_with_results(self.folder)
             # What was renamed or moved in the workbench has a result there alone.
             known = [key for key in other.sets.every_case() if other.outcomes.get(key) is not None]
             self._restored = {key: _files(other, key) for key in known}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from fake_runs import FakeRuns, says
-from test_freshness import CONFIG, SET, case, config, message, open_workbench, page, turn
+from test_freshness import CONFIG, SET, case, config, message, open_with_results, page, turn
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.documents.edits import Put
@@ -34,7 +34,7 @@ class Sitting:
         self.log = [f"seed {seed}"]
 
     async def begin(self):
-        self.bench = await open_workbench(self.folder)
+        self.bench = await open_with_results(self.folder)
         self.bench.navigation.set_filter("fail")
 
     # What is done
