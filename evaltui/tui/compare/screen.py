@@ -225,9 +225,6 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
             return self.workbench.outcomes.refuses_to_open()
         return None
 
-    def action_close(self) -> None:
-        self.dismiss(None)
-
     def action_step_pane(self, _: int) -> None:
         """Moves to the turns, or back to the cases."""
         both = self.query_one(BothTrajectories)

@@ -556,9 +556,6 @@ class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
     def on_mount(self) -> None:
         self._first_size = self.app.size
 
-    def action_close(self) -> None:
-        self.dismiss(None)
-
 
 class JumpLabel(OneLine):
     def __init__(self, jump: Jump) -> None:

@@ -389,9 +389,6 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     # Actions
 
-    def action_close(self) -> None:
-        self.dismiss(None)
-
     def action_step_item(self, step: int) -> None:
         self.view.step(step, self.rows.room)
         self.variant_changed()

@@ -176,9 +176,6 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self.draw_around()
         self.workbench.say(f"Plot of the {self._plot}")
 
-    def action_close(self) -> None:
-        self.dismiss(None)
-
     def action_reload(self) -> None:
         self._loaded_for = self._state
         start_work(self, self._runs.load, group="load")
