@@ -96,10 +96,6 @@ class ComparisonScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     async def on_unmount(self) -> None:
         await self._end_reading()
 
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self.draw_around)
-
     def _compare(self) -> None:
         self.compared = None
         self._chips, self._spent = [("", [("Reading both runs…", "muted")])], []

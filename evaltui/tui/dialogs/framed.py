@@ -56,6 +56,10 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         """The text in the bottom border."""
 
     @abstractmethod
+    def draw_around(self) -> None:
+        """Draws the contents that depend on the current row, and the frame."""
+
+    @abstractmethod
     def other_tab(self) -> None:
         """Another tab was clicked."""
 
@@ -83,6 +87,8 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < MEDIUM_WIDTH, "-narrow")
         self.set_class(event.size.height < _TALL_SCREEN, "-low")
+        # What is as high as its room is written once that is known.
+        self.call_after_refresh(self.draw_around)
 
     def draw_frame(self) -> None:
         """Draws the tabs, the position, and the lines around the frame."""

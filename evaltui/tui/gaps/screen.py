@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from textual import events, on
+from textual import on
 from textual.widget import Widget
 
 from evaltui.core.gaps.cells import Cell
@@ -161,10 +161,6 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
 
     def on_unmount(self) -> None:
         self.gaps.cancel()
-
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self.draw_around)
 
     # Drawing
 

@@ -289,10 +289,6 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
         self.action_reload()
         self.set_interval(_TICK_SECONDS, self._read_again)
 
-    def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
-        self.call_after_refresh(self.draw_around)
-
     # Reading
 
     def action_reload(self) -> None:

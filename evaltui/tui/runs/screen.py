@@ -75,8 +75,6 @@ class RunsScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
         self.set_class(event.size.width >= _MIN_WIDTH_WITH_SIDE, "-wide")
-        # What is as high as its room is written once that is known.
-        self.call_after_refresh(self.draw_around)
 
     @property
     def _state(self) -> object:
