@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
+from textual.widget import Widget
 
 from evaltui.project.agent_source import SourcePlace, is_own
 from evaltui.text.glyphs import BAR
@@ -323,3 +325,39 @@ class Inspector(Beside):
         lines = [draw(line, color=False) for line in self.lines.page.lines]
         copied = CopiedText("the page", "\n".join(lines) + "\n")
         self._workbench.say(copy(self.app, self._workbench, copied))
+
+
+class InspectedPane(Pane, can_focus=True, inherit_bindings=False):
+    """A pane with an inspector of its current item."""
+
+    INSPECTOR_ROOM: ClassVar[Room]
+
+    def __init__(self, workbench: Workbench, *, id: str) -> None:
+        super().__init__(workbench, id=id)
+        self._inspector = Inspector(
+            workbench, self, self.inspected, self.INSPECTOR_ROOM, id=f"{id}-inspector"
+        )
+
+    @abstractmethod
+    def inspected(self) -> Inspected | None:
+        """The current item; None hides the inspector."""
+
+    def beside(self) -> Beside:
+        return self._inspector
+
+    def left(self) -> bool:
+        self._inspector.left()
+        return True
+
+    @property
+    def entry(self) -> Widget:
+        return self._inspector.lines if self._inspector.in_place else self
+
+    def on_focus(self) -> None:
+        self._inspector.left()
+
+    def open_current(self) -> None:
+        self.action_open_details()
+
+    def action_open_details(self) -> None:
+        self._inspector.open()

@@ -27,8 +27,8 @@ from evaltui.tui.chat.page import (
     write_session,
 )
 from evaltui.tui.dialogs.details import DetailsScreen
-from evaltui.tui.inspector import Inspected, Inspector, InspectorTab, Room
-from evaltui.tui.pane import Beside, CopiedText, Pane
+from evaltui.tui.inspector import Inspected, InspectedPane, InspectorTab, Room
+from evaltui.tui.pane import CopiedText
 from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.writer import Page
 from evaltui.workbench.actions import Scope
@@ -41,15 +41,15 @@ from evaltui.workbench.workbench import Workbench
 
 # The cells at the end of a call that fold and unfold its response.
 _FOLD_WIDTH = 4
-_INSPECTOR_ROOM = Room(from_width=140, least=42, most=42)
 
 
-class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
+class ChatView(InspectedPane, BlockLines, can_focus=True, inherit_bindings=False):
     """The chat pane. Only visible rows are written, because a conversation may have ten thousand rows of many
     lines."""
 
     BINDINGS = bindings(Scope.CHAT)
     SHOWS = (ChatProgressed, SelectionChanged, AgentChanged)
+    INSPECTOR_ROOM = Room(from_width=140, least=42, most=42)
 
     class Moved(Message):
         """The user has moved to another row."""
@@ -68,23 +68,13 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._drawn: Hashable = None
         self._showed_cursor = True
         self._rows_seen = 0
-        self._inspector = Inspector(
-            workbench, self, self._inspected_row, _INSPECTOR_ROOM, id="chat-inspector"
-        )
-
-    def beside(self) -> Beside:
-        return self._inspector
-
-    def left(self) -> bool:
-        self._inspector.left()
-        return True
 
     def below(self) -> Widget | None:
         return self._message
 
     @property
     def entry(self) -> Widget:
-        return self._inspector.lines if self._inspector.in_place else self._message.entry
+        return super().entry if self._inspector.in_place else self._message.entry
 
     # Around the rows
 
@@ -261,9 +251,6 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         ):
             self.action_toggle_fold()
 
-    def open_current(self) -> None:
-        self.action_open_details()
-
     def action_toggle_fold(self) -> None:
         row = self._current
         if row is None or row.kind != "call" or not row.events:
@@ -301,15 +288,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         if (at := row_of(self._rows.rows, transcript.turns[place.turn], place)) is not None:
             self.move_to(at)
 
-    def on_focus(self) -> None:
-        super().on_focus()
-        self._inspector.left()
-
-    def action_open_details(self) -> None:
-        self._inspector.open()
-
-    def _inspected_row(self) -> Inspected | None:
-        """The content of the inspector for the current row."""
+    def inspected(self) -> Inspected | None:
         row, transcript = self._current, self._shown
         if row is None or transcript is None or row.turn >= len(transcript.turns):
             return None

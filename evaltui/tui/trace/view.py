@@ -24,8 +24,8 @@ from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import visible, visible_lines
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.dialogs.details import DetailsScreen
-from evaltui.tui.inspector import Inspected, Inspector, Room
-from evaltui.tui.pane import CASE_MESSAGES, Beside, CopiedText, Pane
+from evaltui.tui.inspector import Inspected, InspectedPane, Room
+from evaltui.tui.pane import CASE_MESSAGES, CopiedText, Pane
 from evaltui.tui.trace.page import (
     MIN_WIDTH_WITH_BARS,
     PLOT_ROWS,
@@ -89,15 +89,15 @@ class TraceFilter(FilterLine):
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
 _MAX_EVENTS_AT_ONCE = 4_000
-_INSPECTOR_ROOM = Room(from_width=122, least=42, most=60, from_height=32)
 _DIFFERING_OPS = ("changed", "moved", "extra")
 
 
-class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
+class TraceView(InspectedPane, GrowingLines, can_focus=True, inherit_bindings=False):
     """One row per span; a row is written when it is drawn."""
 
     BINDINGS = bindings(Scope.TRACE)
     SHOWS = (*CASE_MESSAGES, ChatProgressed)
+    INSPECTOR_ROOM = Room(from_width=122, least=42, most=60, from_height=32)
 
     class Moved(Message):
         """The user has moved to another span of the chat."""
@@ -116,26 +116,12 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._columns = Columns.of(self._outline.tree)
         self._axis = DrawnLine(self._draw_axis, id="trace-axis")
         self._summary = Summary(self._write_summary, can_focus=False, id="trace-summary")
-        self._inspector = Inspector(
-            workbench, self, self._inspected_span, _INSPECTOR_ROOM, id="trace-inspector"
-        )
 
     def above(self) -> Widget:
         return self._axis
 
     def below(self) -> Widget:
         return self._summary
-
-    def beside(self) -> Beside:
-        return self._inspector
-
-    def left(self) -> bool:
-        self._inspector.left()
-        return True
-
-    @property
-    def entry(self) -> Widget:
-        return self._inspector.lines if self._inspector.in_place else self
 
     def heading(self) -> Line:
         trace, tree = self._trace, self._outline.tree
@@ -387,9 +373,6 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         events = [event.to_json() for event in span.events]
         return CopiedText(f"the {span.kind}", json.dumps(events, indent=2, ensure_ascii=False))
 
-    def open_current(self) -> None:
-        self.action_open_details()
-
     def move_to(self, number: int) -> None:
         """Moves to a row, skipping the gap before a turn."""
         rows = self._outline.rows
@@ -413,10 +396,6 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if (span := self._of_chat.span_of(self._outline.tree.spans, place)) is not None:
             self._looks_for_error = False
             self._move_to_span(span)
-
-    def on_focus(self) -> None:
-        super().on_focus()
-        self._inspector.left()
 
     def on_resize(self) -> None:
         super().on_resize()
@@ -450,14 +429,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._move_to_span(span)
         self._share_height()
 
-    def action_open_details(self) -> None:
-        self._inspector.open()
-
     def action_step_item(self, step: int) -> None:
         self._inspector.action_step_item(step)
 
-    def _inspected_span(self) -> Inspected | None:
-        """The content of the inspector for the current span."""
+    def inspected(self) -> Inspected | None:
         span, trace = self._current(), self._trace
         if span is None or trace is None:
             return None
