@@ -15,7 +15,7 @@ from evaltui.text.outcomes import ROLES, WORDS, counts_line, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
-from evaltui.tui.widgets.writer import Folding, Lines, Page
+from evaltui.tui.widgets.writer import Folding, Lines, Page, fold_mark
 from evaltui.views.comparison import (
     KIND_ROLES,
     change_row,
@@ -81,7 +81,7 @@ def spent_line(compared: ComparedRuns) -> Line:
 def kind_line(title: KindTitle) -> Line:
     """The title of a group: `▾ Broken  2   passed in the base`."""
     return [
-        ("▸ " if title.folded else "▾ ", "faint"),
+        fold_mark(not title.folded),
         (title.kind.capitalize(), f"bold {KIND_ROLES.get(title.kind, '')}".strip()),
         (f"  {title.count}", "bold"),
         (f"   {_MEANINGS[title.kind]}", "muted"),
@@ -275,7 +275,7 @@ def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, 
     key = f"turn {number}"
     is_open = folding.is_open(key, usual=usual)
     mark: Span = ("=", "muted") if turn.is_equal else ("≠", "error")
-    head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", ""), mark]
+    head: Line = [fold_mark(is_open), (f"Turn {number + 1}", "bold"), (" ", ""), mark]
     message = " ".join(visible_block(turn.user).split())
     page.turns[number] = len(page.lines)
     page.fold(key, [*head, (f"  {message}", "muted")], [(_calls_in_words(turn), "muted")])

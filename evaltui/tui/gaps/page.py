@@ -28,7 +28,7 @@ from evaltui.text.plots import bar
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.compare.page import write_state, write_turn
 from evaltui.tui.result.rows import mark_words, write_heads
-from evaltui.tui.widgets.writer import Folding, Page, write_json
+from evaltui.tui.widgets.writer import Folding, Page, fold_mark, write_json
 from evaltui.views.gaps import CoverageRow, GapRow, cell_name, gap_row, headline
 from evaltui.workbench.gaps.rows import (
     CellRow,
@@ -122,13 +122,13 @@ def row_line(row: CursorRow | Heading, columns: Columns, width: int) -> Line:
         case KindRow():
             figures = f"{show_number(row.kind.noticed)}/{show_number(row.kind.changes)}"
             title: Line = [
-                _mark(row.is_open),
+                fold_mark(row.is_open),
                 (pad(row.kind.kind, columns.kinds), "bold"),
                 (f"{figures:>9}{_GAP}", ""),
             ]
             return cut([*title, (row.scores, "muted")], width)
         case MeantSoRow():
-            return [_mark(row.is_open), (f"{show_number(row.changes)} meant so", "muted")]
+            return [fold_mark(row.is_open), (f"{show_number(row.changes)} meant so", "muted")]
         case ChangeRow():
             return cut([("    ", ""), *_change_line(row.gap, width - 4)], width)
         case CellsRow():
@@ -137,13 +137,9 @@ def row_line(row: CursorRow | Heading, columns: Columns, width: int) -> Line:
             return _cell_line(row.cell, columns, width)
         case ReasonRow():
             places: Line = [] if row.is_open else [(f": {short_list(row.places)}", "muted")]
-            return cut([_mark(row.is_open), (visible(row.reason), ""), *places], width)
+            return cut([fold_mark(row.is_open), (visible(row.reason), ""), *places], width)
         case NoteRow():
             return cut([("    " if row.inside else "  ", ""), (visible(row.text), row.role)], width)
-
-
-def _mark(is_open: bool) -> tuple[str, str]:
-    return ("▾ " if is_open else "▸ ", "faint")
 
 
 def _heading_line(row: Heading, columns: Columns) -> Line:
@@ -179,7 +175,7 @@ def _counts(cells: int | None, *counts: int | None) -> str:
 def _cells_line(row: CellsRow, columns: Columns, width: int) -> Line:
     counts = row.counts
     figures = _counts(counts.cells, counts.reached, counts.expected, counts.noticed)
-    line: Line = [_mark(row.is_open), (pad(counts.title, columns.names), ""), (figures, "")]
+    line: Line = [fold_mark(row.is_open), (pad(counts.title, columns.names), ""), (figures, "")]
     unreached = [visible(cell.name) for cell in row.cells if not cell.reached]
     # Most tools have no errors.
     if unreached and not row.is_open and counts.kind != "tool error":

@@ -31,7 +31,7 @@ from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad, wit
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
-from evaltui.tui.widgets.writer import Page
+from evaltui.tui.widgets.writer import Page, fold_mark
 from evaltui.views.matrix import (
     cell_line,
     cell_row,
@@ -350,8 +350,7 @@ def _cell(cell: Cell, size: int, *, is_priced: bool) -> Line:
 
 def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
     """The title of a set: `▾ lights   22/25 ━━━━━━━━`, `3/3 ○2 ━━━━━───` where two cases did not run."""
-    fold = "▸ " if title.folded else "▾ "
-    line: Line = [(fold, "faint"), (pad(visible(title.label), columns.names - 2), "bold")]
+    line: Line = [fold_mark(not title.folded), (pad(visible(title.label), columns.names - 2), "bold")]
     best = best_of(matrix)
     for place in columns.places:
         passed, runs, not_run, not_evaluated = title.sums[place]

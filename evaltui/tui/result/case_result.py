@@ -39,6 +39,7 @@ from evaltui.tui.widgets.writer import (
     Lines,
     Page,
     RepeatAt,
+    fold_mark,
     fold_of,
     write_error,
     write_json,
@@ -87,7 +88,7 @@ def _head(page: Page, metric: MetricResult, name: str, key: str, *, is_open: boo
     needs = None if metric.status is Status.PASSED else metric.threshold
     figure = show_scores(metric.score, needs, metric.lower_is_better)
     left: Line = [
-        ("▾ " if is_open else "▸ ", "faint"),
+        fold_mark(is_open),
         (f"{name} ", "bold"),
         glyph(metric.status),
         (f" {figure}", ROLES[metric.status] if metric.score is not None else "muted"),
@@ -420,7 +421,7 @@ def _write_turn(page: Page, shown: ShownCase, result: CaseResult, number: int, *
     turn, status = result.turns[number], turn_status(result, number)
     page.turns[number] = len(page.lines)
     message = turn.user or shown.message(number)
-    head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", "")]
+    head: Line = [fold_mark(is_open), (f"Turn {number + 1}", "bold"), (" ", "")]
     head += [glyph(status) if status else (GLYPHS["INFORMATIONAL"], "muted"), ("  ", "")]
     failed = status in ("FAILED", "ERROR")
     head.append((" ".join(visible_block(message).split()), "" if failed else "muted"))
@@ -507,7 +508,7 @@ def _write_state(page: Page, shown: ShownCase, result: CaseResult) -> None:
     differing = {outermost_name(diff.path, names) or diff.path for diff in result.state}
     is_open = shown.folding.is_open("state", usual=bool(result.state))
     page.part(is_open=is_open)
-    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Final state ", "bold")]
+    head: Line = [fold_mark(is_open), ("Final state ", "bold")]
     head.append(glyph(unknown or (Status.FAILED if result.state else Status.PASSED)))
     right = (
         f"{show_number(len(expected) - len(differing))}/{counted(len(expected), 'key')}" if expected else ""
@@ -538,7 +539,7 @@ def _write_informational(page: Page, result: CaseResult, folding: Folding) -> No
         return
     is_open = folding.is_open("informational", usual=False)
     page.part(is_open=is_open)
-    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Informational metrics", "bold")]
+    head: Line = [fold_mark(is_open), ("Informational metrics", "bold")]
     right: Line = []
     for row in rows if not is_open else ():
         if row.is_time:
@@ -563,7 +564,7 @@ def _write_printed(page: Page, shown: ShownCase) -> None:
     is_open = shown.folding.is_open("console", usual=False)
     first = visible(printed[0].text)
     page.part(is_open=is_open)
-    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Console", "bold")]
+    head: Line = [fold_mark(is_open), ("Console", "bold")]
     head += [] if is_open else [(f"   {first}", "muted")]
     page.fold("console", head, [(counted(len(printed), "line"), "muted")])
     for line in printed[:_MAX_PRINTED] if is_open else ():

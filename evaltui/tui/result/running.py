@@ -28,7 +28,7 @@ from evaltui.tui.result.rows import (
     write_sides,
 )
 from evaltui.tui.result.verdict import ROOMY_WIDTH, chip
-from evaltui.tui.widgets.writer import DEFAULT_FOLDING, Folding, Link, Page
+from evaltui.tui.widgets.writer import DEFAULT_FOLDING, Folding, Link, Page, fold_mark
 from evaltui.views.cause import cause_text
 from evaltui.workbench.state import CaseOutcome, Run, is_rate_limit, scale_to_shares
 
@@ -133,7 +133,7 @@ def _write_turn(
     page.part(is_open=is_open or is_current)
     page.turns[number] = len(page.lines)
     message = _expected_message(live.case, number) or next(_texts(events, "user"), "")
-    head: Line = [("▾ " if is_open else "▸ " if events else "  ", "faint"), (f"Turn {number + 1} ", "bold")]
+    head: Line = [fold_mark(is_open) if events else ("  ", ""), (f"Turn {number + 1} ", "bold")]
     head += [_mark(diffs, events, is_current=is_current), (f"  {message}", "" if is_current else "muted")]
     calls = f"{show_number(len(made))}/{counted(len(expected), 'call')}{' so far' if is_current else ''}"
     facts = [calls] if events else ["queued"]

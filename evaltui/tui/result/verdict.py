@@ -20,7 +20,7 @@ from evaltui.text.outcomes import COUNTED_STATUSES, GLYPHS, NOT_RUN, ROLES, RUNN
 from evaltui.text.plots import bar, sparkline
 from evaltui.text.syntax import color_json
 from evaltui.text.values import visible
-from evaltui.tui.widgets.writer import Folding, Link, Page
+from evaltui.tui.widgets.writer import Folding, Link, Page, fold_mark
 from evaltui.views.result import gating_metrics
 
 _MAX_NAME, _CLOCK_WIDTH = 20, 12
@@ -38,7 +38,7 @@ def write_history(
     """
     is_open = folding.is_open("history", usual=False)
     page.part(is_open=is_open)
-    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("History", "bold")]
+    head: Line = [fold_mark(is_open), ("History", "bold")]
     if not passed and (past is None or past.points):
         head += [("   ", ""), *_last_pass_spans(past), *_changes_since(past, changed)]
     runs = "…" if past is None else "no run with this id"

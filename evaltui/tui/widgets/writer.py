@@ -87,6 +87,11 @@ class Folding:
         return (usual or self.all_open) != (key in self.toggled)
 
 
+def fold_mark(is_open: bool) -> Span:
+    """The mark before the title of a part that folds."""
+    return "▾ " if is_open else "▸ ", "faint"
+
+
 DEFAULT_FOLDING, OPEN_FOLDING = Folding(), Folding(all_open=True)
 
 
@@ -288,7 +293,7 @@ def write_error(
     is_open = folding.is_open("traceback", usual=False)
     if folding is not OPEN_FOLDING:
         frames = sum(line.lstrip().startswith('File "') for line in trace)
-        head: Line = [("▾ " if is_open else "▸ ", "faint"), ("Traceback", "bold")]
+        head: Line = [fold_mark(is_open), ("Traceback", "bold")]
         page.fold("traceback", head, [(counted(frames, "frame"), "muted")])
     if not is_open:
         return
