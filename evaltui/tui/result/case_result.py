@@ -109,8 +109,7 @@ def _write_judged(
         status is not Status.PASSED
         for status in (metric.status, *(judged_turn.status for judged_turn in judged_turns))
     )
-    is_open = folding.is_open(key, usual=attention or opens_passed)
-    page.part(is_open=is_open)
+    is_open = page.open_part(folding, key, usual=attention or opens_passed)
     _head(page, metric, name, key, is_open=is_open, right=_judge(page, metric))
     if not is_open:
         return
@@ -148,8 +147,7 @@ def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) 
     """Writes why a metric without a judge did not pass, and which match types would."""
     key = f"metric {metric.name}"
     usual = metric.status is not Status.PASSED and metric.name not in _METRICS_ELSEWHERE
-    is_open = folding.is_open(key, usual=usual)
-    page.part(is_open=is_open)
+    is_open = page.open_part(folding, key, usual=usual)
     _head(page, metric, name, key, is_open=is_open, right=list(match_outcomes(metric)))
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     if is_open and reason:
@@ -409,8 +407,7 @@ def _write_turns(page: Page, shown: ShownCase, result: CaseResult, *, opens_pass
     in_detail = detailed_turns(result)
     for number in range(len(result.turns)):
         usual = opens_passed or number in in_detail or number == shown.turn
-        is_open = shown.folding.is_open(f"turn {number}", usual=usual)
-        page.part(is_open=is_open)
+        is_open = page.open_part(shown.folding, f"turn {number}", usual=usual)
         _write_turn(page, shown, result, number, is_open=is_open)
     if result.stopped:
         page.blank()
@@ -506,8 +503,7 @@ def _write_state(page: Page, shown: ShownCase, result: CaseResult) -> None:
     unknown = metric.status if metric is not None and metric.score is None else None
     names = {format_path((key,)): key for key in expected}
     differing = {outermost_name(diff.path, names) or diff.path for diff in result.state}
-    is_open = shown.folding.is_open("state", usual=bool(result.state))
-    page.part(is_open=is_open)
+    is_open = page.open_part(shown.folding, "state", usual=bool(result.state))
     head: Line = [fold_mark(is_open), ("Final state ", "bold")]
     head.append(glyph(unknown or (Status.FAILED if result.state else Status.PASSED)))
     right = (
@@ -537,8 +533,7 @@ def _write_informational(page: Page, result: CaseResult, folding: Folding) -> No
     rows = informational_rows(result)
     if not rows:
         return
-    is_open = folding.is_open("informational", usual=False)
-    page.part(is_open=is_open)
+    is_open = page.open_part(folding, "informational", usual=False)
     head: Line = [fold_mark(is_open), ("Informational metrics", "bold")]
     right: Line = []
     for row in rows if not is_open else ():
@@ -561,11 +556,9 @@ def _write_printed(page: Page, shown: ShownCase) -> None:
     printed = shown.printed
     if not printed:
         return
-    is_open = shown.folding.is_open("console", usual=False)
-    first = visible(printed[0].text)
-    page.part(is_open=is_open)
+    is_open = page.open_part(shown.folding, "console", usual=False)
     head: Line = [fold_mark(is_open), ("Console", "bold")]
-    head += [] if is_open else [(f"   {first}", "muted")]
+    head += [] if is_open else [(f"   {visible(printed[0].text)}", "muted")]
     page.fold("console", head, [(counted(len(printed), "line"), "muted")])
     for line in printed[:_MAX_PRINTED] if is_open else ():
         page.block([(visible(line.text), "error" if line.source == "stderr" else "")], 4)

@@ -36,8 +36,7 @@ def write_history(
 
     It has the same number of lines while the runs are read: the parts below must not move under the mouse.
     """
-    is_open = folding.is_open("history", usual=False)
-    page.part(is_open=is_open)
+    is_open = page.open_part(folding, "history", usual=False)
     head: Line = [fold_mark(is_open), ("History", "bold")]
     if not passed and (past is None or past.points):
         head += [("   ", ""), *_last_pass_spans(past), *_changes_since(past, changed)]

@@ -202,6 +202,12 @@ class Page:
         if is_open or len(self.lines) - 1 not in self.folds:
             self.blank()
 
+    def open_part(self, folding: Folding, key: str, *, usual: bool) -> bool:
+        """Begins a part that folds; returns whether it is open."""
+        is_open = folding.is_open(key, usual=usual)
+        self.part(is_open=is_open)
+        return is_open
+
     def blank(self) -> None:
         """Writes an empty line, unless there is one or the page is empty."""
         if self.lines and not self.lines.ends_empty:
