@@ -50,11 +50,26 @@ _MAX_SCORED = 6
 _OTHER_ROWS = 3
 
 
-class AcceptScreen(FormScreen[bool]):
+class PreviewForm(FormScreen[bool]):
+    """A dialog with a page of the changes that it makes."""
+
+    AUTO_FOCUS = "DialogPage"
+
+    @property
+    def page(self) -> DialogPage:
+        return self.query_one(DialogPage)
+
+    def on_resize(self) -> None:
+        self.page.write_page()
+
+    def fields(self) -> list[DialogPage]:
+        return [self.page]
+
+
+class AcceptScreen(PreviewForm):
     """Shows the changes of each choice; returns True once they were made. No file changes before `enter`."""
 
     box = "#accept"
-    AUTO_FOCUS = "DialogPage"
 
     def __init__(self, workbench: Workbench, choices: Sequence[Choice]) -> None:
         super().__init__()
@@ -79,14 +94,8 @@ class AcceptScreen(FormScreen[bool]):
             _TICK_SECONDS, lambda: None if self._current in self._proposals else self.on_resize()
         )
 
-    def on_resize(self) -> None:
-        self.query_one(DialogPage).write_page()
-
     def _other_rows(self) -> int:
         return _OTHER_ROWS + self.query_one(AcceptChoices).line_count
-
-    def fields(self) -> list[DialogPage]:
-        return [self.query_one(DialogPage)]
 
     @property
     def choice(self) -> Choice:
@@ -128,7 +137,7 @@ class AcceptScreen(FormScreen[bool]):
         self._current = number % len(self._choices)
         self.query_one(Dialog).about(self._about())
         self.query_one(AcceptChoices).show(self._current)
-        self.query_one(DialogPage).show(self._write_proposal)
+        self.page.show(self._write_proposal)
         if self._current not in self._proposals:
             start_work(self, self._propose, self._current, group="propose")
 
@@ -145,7 +154,7 @@ class AcceptScreen(FormScreen[bool]):
 
     def _show(self, number: int) -> None:
         if number == self._current and self.is_here:
-            self.query_one(DialogPage).show(self._write_proposal)
+            self.page.show(self._write_proposal)
 
     def action_confirm(self) -> None:
         proposal = self._proposals.get(self._current)
@@ -210,11 +219,10 @@ class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
             left -= cells(self._choice(number))
 
 
-class RenameScreen(FormScreen[bool]):
+class RenameScreen(PreviewForm):
     """Shows every place of a name, returns True once it was renamed; nothing changes before `enter`."""
 
     box = "#rename"
-    AUTO_FOCUS = "DialogPage"
 
     def __init__(self, workbench: Workbench, renaming: Renaming) -> None:
         super().__init__()
@@ -232,12 +240,6 @@ class RenameScreen(FormScreen[bool]):
     def on_mount(self) -> None:
         self._propose()
 
-    def on_resize(self) -> None:
-        self.query_one(DialogPage).write_page()
-
-    def fields(self) -> list[DialogPage]:
-        return [self.query_one(DialogPage)]
-
     def _propose(self) -> None:
         self._proposal = None
         start_work(self, self._compute_proposal, group="propose")
@@ -245,7 +247,7 @@ class RenameScreen(FormScreen[bool]):
     async def _compute_proposal(self) -> None:
         self._proposal = await propose_renaming(self._workbench.editing, self._renaming)
         if self.is_here:
-            self.query_one(DialogPage).show(self._write_proposal)
+            self.page.show(self._write_proposal)
 
     def _write_proposal(self, page: Page) -> None:
         proposal = self._proposal
