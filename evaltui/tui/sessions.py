@@ -266,12 +266,12 @@ class SessionsScreen(FramedScreen[SessionChoice | None], inherit_bindings=False)
         except ValueError as error:
             self.workbench.say(f"Cannot save as case: {error}")
             return
-        self.app.push_screen(screen, self._saved)
+        ask(self, screen, self._saved)
 
-    def _saved(self, saved: bool | None) -> None:
-        if saved and self.on_top == SESSIONS:
+    def _saved(self, _: bool) -> None:
+        if self.on_top == SESSIONS:
             self.dismiss(SessionChoice(None))
-        elif saved:
+        else:
             # The next one may be saved as well.
             self._read_cases()
 

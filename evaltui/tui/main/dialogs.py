@@ -351,20 +351,15 @@ def action_chat_from_here(screen: MainScreen) -> None:
     """Asks for the turn of the case where the chat starts; without a case, starts a new chat."""
     case, chat = screen.workbench.navigation.selection.case, screen.workbench.chat
     if case is not None:
-        screen.app.push_screen(ChatFromScreen(screen.workbench, case), partial(_show_chat, screen))
+        ask(screen, ChatFromScreen(screen.workbench, case), lambda _: screen.go_to_entry("chat"))
         return
     if chat.transcript is None:
         chat.new()
-    _show_chat(screen, True)
+    screen.go_to_entry("chat")
 
 
 def action_new_chat(screen: MainScreen) -> None:
-    screen.app.push_screen(NewChatScreen(screen.workbench), partial(_show_chat, screen))
-
-
-def _show_chat(screen: MainScreen, started: bool | None) -> None:
-    if started:
-        screen.go_to_entry("chat")
+    ask(screen, NewChatScreen(screen.workbench), lambda _: screen.go_to_entry("chat"))
 
 
 def action_save_as_case(screen: MainScreen) -> None:
@@ -378,7 +373,7 @@ def _save_as_case(screen: MainScreen, read: Callable[[], Transcript]) -> None:
     except ValueError as error:
         screen.workbench.say(f"Cannot save as case: {error}")
     else:
-        screen.app.push_screen(saving, lambda saved: screen.go_to("case") if saved else None)
+        ask(screen, saving, lambda _: screen.go_to("case"))
 
 
 def action_import_traces(screen: MainScreen) -> None:

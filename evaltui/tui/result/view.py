@@ -15,7 +15,7 @@ from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import RUNNING, glyph
-from evaltui.tui.action_screen import bindings, start_work
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.accept import AcceptScreen
 from evaltui.tui.dialogs.relax import CheckScreen, RelaxScreen
@@ -401,11 +401,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             return
         if self.screen.is_active:
             # Else something else is being done by now.
-            self.app.push_screen(screen, self._case_made)
-
-    def _case_made(self, made: bool | None) -> None:
-        if made:
-            self.post_message(self.CaseMade())
+            ask(self, screen, lambda _: self.post_message(self.CaseMade()))
 
     def action_toggle_fold(self) -> None:
         self._workbench.navigation.toggle_equal_calls()

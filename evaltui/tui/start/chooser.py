@@ -35,7 +35,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, join_ends, pad
 from evaltui.text.outcomes import counts_line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings, start_work
+from evaltui.tui.action_screen import ActionApp, ActionScreen, ask, bindings, start_work
 from evaltui.tui.dialogs.prompt import (
     CANCEL,
     Dialog,
@@ -279,25 +279,16 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             await self.run_action(opens)
 
     def action_create_starter(self) -> None:
-        def created(is_created: bool | None) -> None:
-            if is_created:
-                self.app.exit(Opening(self._folder, starter=True))
-
-        self.app.push_screen(StarterScreen(self._folder), created)
+        created = Opening(self._folder, starter=True)
+        ask(self, StarterScreen(self._folder), lambda _: self.app.exit(created))
 
     def action_open_demo(self) -> None:
         self.app.exit(Opening(self._folder, demo=True))
 
     def action_open_folder(self) -> None:
-
-        def named(text: str | None) -> None:
-            if text is not None:
-                self.app.exit(Opening(_path_of(text)))
-
         hint = "Path, relative to the current folder"
-        self.app.push_screen(
-            PromptScreen(dialog_name("open_folder"), "", _folder_problem, hint, is_path=True), named
-        )
+        question = PromptScreen(dialog_name("open_folder"), "", _folder_problem, hint, is_path=True)
+        ask(self, question, lambda text: self.app.exit(Opening(_path_of(text))))
 
 
 class ChooserKeys(ActionLine):
