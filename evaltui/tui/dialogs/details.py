@@ -8,12 +8,10 @@ from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from evaltui.project.eval_sets import migrated_text
-from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
@@ -93,7 +91,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
         with Vertical(id="raw"):
             yield Title(lambda: [(visible(self._title_text), "bold")])
             yield FieldText(id="raw-text", line_numbers=True)
-            yield Static(id="raw-note", markup=False)
+            yield QuestionNote()
             yield DialogKeys(
                 lambda: [
                     Hint("end_text"),
@@ -153,7 +151,7 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
                 self._workbench.say(f"The {draft.noun} was deleted; its JSON is in the clipboard")
             self.dismiss(None)
         elif draft is not None:
-            self._say(draft.question)
+            self.query_one(QuestionNote).show(draft.question)
 
     def action_step_field(self, step: int) -> None:
         """Indents the line, or removes one level of indentation."""
@@ -170,19 +168,14 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
         try:
             field.show_text(edit_outside(self.app, field.text, ".json"), selected=False, is_json=True)
         except EditorError as error:
-            self._say(str(error))
+            self.query_one(QuestionNote).show(str(error))
 
     def _show(self, draft: Draft) -> None:
         """Shows why the text cannot be applied."""
         if draft.problem_at is not None:
             self._field.move_cursor(draft.problem_at, center=True)
         if draft.problem:
-            self._say(draft.problem)
-
-    def _say(self, sentence: str) -> None:
-        note = self.query_one("#raw-note", Static)
-        note.set_class(True, "-problem")
-        note.update(Content(text_for_terminal(visible(f"! {sentence}"))))
+            self.query_one(QuestionNote).show(draft.problem)
 
 
 # Seconds without a key after which the text is written anew.
