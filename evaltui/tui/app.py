@@ -235,7 +235,6 @@ class WorkbenchApp(KeysInOrder[int]):
         return True
 
     def copy_text(self, text: str) -> None:
-
         selected = CopiedText("the selected text", text)
         self.workbench.say(copy(self, self.workbench, selected))
 
@@ -262,7 +261,6 @@ class WorkbenchApp(KeysInOrder[int]):
 
     def action_cancel_run(self) -> None:
         """Cancels the run, unless the main screen does, or a field copies its selection."""
-
         field = self.focused
         if isinstance(self.screen, MainScreen) or (
             isinstance(field, Input | TextArea) and field.selected_text
@@ -359,7 +357,6 @@ def _has_sets(folder: Path) -> bool:
 
 def open_demo() -> int:
     """Shows the demo, in a temporary folder; returns the exit code."""
-
     with tempfile.TemporaryDirectory(prefix="evaltui-demo-", ignore_cleanup_errors=True) as folder:
         app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True)
         app.run_to_the_end()

@@ -182,8 +182,6 @@ class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
                 self.refuse_row("No name on this line")
 
     def action_rename_everywhere(self) -> None:
-        # The first frame does not wait for what is seen only now.
-
         row = self.ready_row()
         if row is None:
             return
@@ -226,7 +224,6 @@ class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
         self._perform(lambda row: row.move(step) if row.move else None, why_not)
 
     def action_accept(self) -> None:
-
         self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 
     def action_next_kind(self) -> None:

@@ -392,7 +392,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return name, [(f"{passed}/{show_number(total)}", "muted"), (" ", ""), *bar]
 
     def _case_row(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
-        left, right = self._case_line(eval_set, case, width)
+        left, right = self._case_line(eval_set, case)
         room = width - cells(left) - 1 - cells(right)
         for tag in (eval_set.tags or {}).get(case.eval_id, ()):
             if room < _MIN_TAG:
@@ -405,7 +405,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         right = cut(right, room) if _MIN_WHY <= room < cells(right) and width < _WIDE_LIST else right
         return join_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
-    def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
+    def _case_line(self, eval_set: EvalSetFile, case: StoredCase) -> tuple[Line, Line]:
         case_id = CaseId(eval_set.case_path, case.eval_id)
         outcomes, marking = self._workbench.outcomes, self._marking
         # Of the case as it is, whatever is typed.

@@ -85,7 +85,7 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "file":
             yield from _files(row.files)
         case "call":
-            yield _join_cut(_call_line(row), _outcome(row, room, unfolded=unfolded), room)
+            yield _join_cut(_call_line(row), _outcome(row, unfolded=unfolded), room)
             if unfolded and row.result is not None:
                 yield from _result(row.result, room)
         case "result":
@@ -212,7 +212,7 @@ def _request(row: Row, room: int) -> Iterator[Line]:
         yield [("● " if number == 0 else "│ ", "warning"), *line]
 
 
-def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
+def _outcome(row: Row, *, unfolded: bool) -> Line:
     if row.result is None:
         return [("◐", "bold accent")] if row.partial else []
     took = "" if row.duration is None else f"{show_duration(row.duration)}  "

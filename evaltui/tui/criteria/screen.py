@@ -300,7 +300,6 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         return Scope.CRITERIA_EFFECT if self.details.has_focus else Scope.CRITERIA
 
     def action_help(self) -> None:
-
         ask(self, HelpScreen(self._scope, self.refusal), self.run_action)
 
     def action_step_pane(self, _: int) -> None:

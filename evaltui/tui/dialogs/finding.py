@@ -31,10 +31,8 @@ from evaltui.workbench.workbench import Workbench
 
 # Seconds without a key after which the query is looked for.
 _PAUSE_SECONDS = 0.04
-# Nobody reads further: cases in the palette, and in the list of cases.
-_MAX_CASES = 60
+# Nobody reads further.
 _MAX_FOUND = 500
-_MAX_TEXT = 60
 
 
 Match = TypeVar("Match")

@@ -313,7 +313,6 @@ class ThemeScreen(SearchScreen[str, str]):
     box = "#themes"
     title_text = "Theme"
     placeholder = "type a name"
-    clicks_to_choose = 2
 
     def __init__(self, before: str) -> None:
         super().__init__()

@@ -150,12 +150,12 @@ def run_line(workbench: Workbench, width: int) -> Line:
     of_save = reaction if reaction is not None and reaction.run == run.number else None
     if not run.over:
         calls: Line = [_GAP, (calls_in_words(of_save.calls), "muted")] if of_save else []
-        return [*_progress_line(run, width), *calls, *_unready_line(workbench, run)]
+        return [*_progress_line(run, width), *calls, *_unready_line(run)]
     remarks = [span for remark in run.remarks for span in (_GAP, (visible(remark), "warning"))]
     ended = _rerun_line(of_save) if of_save and run.stage is Stage.FINISHED else _end_line(run, width)
     return [
         *ended,
-        *_unready_line(workbench, run),
+        *_unready_line(run),
         *remarks,
         *_stale_line(workbench, width),
     ]
@@ -263,7 +263,7 @@ def _tally_line(by_status: Mapping[str, int], title: str, seconds: float | None)
     return [*what, (f" in {show_duration(seconds)}", "muted")] if seconds is not None else what
 
 
-def _unready_line(workbench: Workbench, run: Run) -> Line:
+def _unready_line(run: Run) -> Line:
     """The metrics that cannot be computed as they should."""
     if not run.unready:
         return []
@@ -292,8 +292,8 @@ def _rerun_line(reaction: Reaction) -> Line:
     return [*saved, _GAP, (f"{counted(reaction.cases, 'case')} rerun", ""), *_after_save_line(reaction)]
 
 
-def _after_save_line(reaction: Reaction | None) -> Line:
-    if reaction is None or reaction.seconds is None:
+def _after_save_line(reaction: Reaction) -> Line:
+    if reaction.seconds is None:
         return []
     return [_GAP, (f"verdict after {show_duration(reaction.seconds)}", "muted")]
 

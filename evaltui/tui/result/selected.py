@@ -286,10 +286,6 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
         page.hanging([(f"  {visible(str(skipped.path))}  ", ""), (visible(skipped.reason), "muted")], 4)
 
 
-# The modules that show cases load the models of eval data. They are imported where a case is shown, which is
-# after the workbench has loaded the models in a thread.
-
-
 def shown_state(workbench: Workbench) -> object:
     """The state that the page is built from: while it is equal, the page need not be written again."""
     selection = workbench.navigation.selection
@@ -390,7 +386,6 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
 
 
 def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
-
     write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes)
 
 
@@ -484,7 +479,6 @@ def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -
 
 def _messages(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> dict[int, str] | None:
     """The user messages of the run by turn, where only its log has them; None where the case has them."""
-
     if not scored.case_changed:
         return None
     trace, messages = workbench.outcomes.trace(case), dict[int, str]()
@@ -530,7 +524,6 @@ def _stored_case(workbench: Workbench, case: CaseId) -> StoredCase | None:
 
 
 def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
-
     run, stored, traces = workbench.runs.current, _stored_case(workbench, case), workbench.outcomes.traces
     if run is None or stored is None:
         page.row(*verdict(RUNNING))
@@ -550,7 +543,6 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -
 
 
 def _running_cases(workbench: Workbench, run: Run) -> list[RunningCase]:
-
     in_flight = []
     for case in sorted(run.running):
         stored, trace = _stored_case(workbench, case), workbench.outcomes.trace(case)

@@ -350,7 +350,6 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return "" if any(_stronger_role(role) != role for _, role in self.page.lines[number]) else "current"
 
     def action_accept(self) -> None:
-
         screen = AcceptScreen(self._workbench, choices_in_result(self._workbench.editing))
         case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
 
@@ -392,7 +391,6 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             start_work(self, self._make_case, case, group="make a case")
 
     async def _make_case(self, case: CaseId) -> None:
-
         try:
             origin = await self._workbench.chat.origin(case)
             screen = SaveCaseScreen(self._workbench, origin.last_run())

@@ -61,10 +61,6 @@ class FieldText(ExactTextArea):
         super().__init__(compact=True, show_line_numbers=line_numbers, id=id)
         self.is_json = False
 
-    @property
-    def typed(self) -> str:
-        return self.text
-
     def show_text(self, text: str, *, selected: bool, is_json: bool = False) -> None:
         """Shows a text, all of it selected or with the cursor at its end."""
         self.is_json = is_json
