@@ -105,9 +105,9 @@ class RuleScreen(FormScreen[bool], Generic[Tried]):
     def proposal(self, proposal: Proposal) -> Line:
         """Writes a proposed rule."""
 
-    @abstractmethod
-    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
+    def unavailable(self) -> list[Line]:
         """Writes the kinds of rule that are not proposed, each with the reason."""
+        return []
 
     @abstractmethod
     def rule(self, place: str, match: Any, scope: RuleScope) -> Tried:
@@ -165,7 +165,7 @@ class RuleScreen(FormScreen[bool], Generic[Tried]):
         ]
 
     def _write_unavailable(self, page: Page) -> None:
-        for line in self.unavailable(self._proposals):
+        for line in self.unavailable():
             page.row((" " * LABEL, ""), *line)
 
     @property
@@ -332,8 +332,8 @@ class RelaxScreen(RuleScreen[Rule]):
     def proposal(self, proposal: Proposal) -> Line:
         return rule_line(proposal.match)
 
-    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
-        return unavailable_rules([proposal.match for proposal in proposals])
+    def unavailable(self) -> list[Line]:
+        return unavailable_rules([proposal.match for proposal in self._proposals])
 
     def rule(self, place: str, match: Any, scope: RuleScope) -> Rule:
         return self._relaxing.rule(place, match, scope)
@@ -390,9 +390,6 @@ class CheckScreen(RuleScreen[Rule]):
         else:
             super().action_confirm()
 
-    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
-        return []
-
     def rule(self, place: str, match: Any, scope: RuleScope) -> Rule:
         return self._checking.rule(match, scope)
 
@@ -445,21 +442,17 @@ class DraftScreen(RuleScreen[ScopedDraft]):
         kind = next((kind for kind, value in kinds.items() if value is not None), "judged")
         return [(f"{kind:11}", "muted"), (visible(proposal.words), "")]
 
-    def unavailable(self, proposals: Sequence[Proposal]) -> list[Line]:
-        return []
-
     def rule(self, place: str, match: Any, scope: RuleScope) -> ScopedDraft:
         return self._drafting.scoped(match, scope)
 
     async def _find_effect(self) -> None:
-        self._proof, draft = None, self._draft
-        scope_line = self.query_one("#relax-scope", ChoiceLine)
-        scope_line.display = draft is not None and draft.check is not None
+        self._proof, draft, rule = None, self._draft, self._rule
+        self.query_one("#relax-scope").display = draft is not None and draft.check is not None
         await super()._find_effect()
-        if draft is None or draft.rubric or not self.is_here:
+        if draft is None or rule is None or draft.rubric or not self.is_here:
             return
         try:
-            self._proof = await self._drafting.proof(self.rule("", draft, list(_SCOPES)[scope_line.chosen]))
+            self._proof = await self._drafting.proof(rule)
         except (EvalSetError, OSError, ValueError) as error:
             self._problem = str(error)
         self._fit()
