@@ -20,7 +20,7 @@ from evaltui.text.lines import Line, draw, join_ends, split_line
 from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.exchange import copy
 from evaltui.tui.pane import Beside, CopiedText, Pane, PaneFrame, Tab
-from evaltui.tui.widgets.lines import OneLine
+from evaltui.tui.widgets.lines import DrawnLine, OneLine
 from evaltui.tui.widgets.writer import Frame, Page, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
@@ -171,13 +171,6 @@ class InspectorTabs(OneLine):
             left -= cell_len(name) + 2
 
 
-class InspectorRule(OneLine):
-    """The line below the tabs."""
-
-    def line(self, width: int) -> Line:
-        return [(BAR * width, "line")]
-
-
 class Inspector(Beside):
     """The inspector of a pane. `inspect` returns the current item of the pane; None hides the inspector."""
 
@@ -201,7 +194,7 @@ class Inspector(Beside):
         self._chosen = ""
         self._written: tuple[object, object] = None, None
         self.tabs = InspectorTabs(self.choose)
-        self._rule = InspectorRule()
+        self._rule = DrawnLine(lambda width: [(BAR * width, "line")])
         self.lines = InspectorLines(workbench.agent.dir)
 
     def compose(self) -> ComposeResult:

@@ -29,7 +29,7 @@ from evaltui.tui.dialogs.prompt import (
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.textual_private import call_later_once
 from evaltui.tui.widgets.fields import FieldText
-from evaltui.tui.widgets.lines import DrawnLine, Title, rule
+from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.tui.widgets.writer import Page, PageLines, write_json, write_problems
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case.draft import Draft
@@ -85,11 +85,11 @@ class RawScreen(DialogScreen[None], inherit_bindings=False):
         super().__init__()
         self._workbench = workbench
         draft = workbench.drafting.draft
-        self._title_text = draft.title if draft else ""
+        self._title: Line = [(visible(draft.title if draft else ""), "bold")]
 
     def compose(self) -> ComposeResult:
         with Vertical(id="raw"):
-            yield Title(lambda: [(visible(self._title_text), "bold")])
+            yield DrawnLine(lambda width: rule(self._title, [], width, heavy=True))
             yield FieldText(id="raw-text", line_numbers=True)
             yield QuestionNote()
             yield DialogKeys(

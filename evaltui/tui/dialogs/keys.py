@@ -561,12 +561,7 @@ class JumpLabel(OneLine):
     def __init__(self, jump: Jump) -> None:
         super().__init__()
         self.jump = jump
-        self.styles.width = self.width
-
-    @property
-    def width(self) -> int:
-        """In cells."""
-        return cells(self.line(0))
+        self.styles.width = cells(self.line(0))
 
     def line(self, width: int) -> Line:
         return [(f" {self.jump.key} ", "chip")]

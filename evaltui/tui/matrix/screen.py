@@ -16,6 +16,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix, stored_matrices
 from evaltui.runs.run_kind import RunKind
 from evaltui.text.figures import counted, show_moment
+from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, cells, join_ends, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings, start_work
@@ -35,7 +36,7 @@ from evaltui.tui.matrix.page import (
     write_heads,
 )
 from evaltui.tui.pane import PaneFrame, Tab
-from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.matrix.matrices import (
@@ -272,7 +273,7 @@ class MatrixScreen(FramedScreen[RunTarget | None], inherit_bindings=False):
 
     def parts(self) -> Iterator[Widget]:
         yield MatrixHeads(self.view, lambda: self.rows.columns, id="matrix-heads")
-        yield HorizontalRule(id="matrix-rule")
+        yield DrawnLine(lambda width: [(EMPTY_BAR * width, "line")], id="matrix-rule")
         yield MatrixRows(self.view, id="matrix-rows")
 
     def below(self) -> Iterator[Widget]:

@@ -97,17 +97,6 @@ class DrawnLine(OneLine):
         return self._draw_line(width)
 
 
-class Title(OneLine):
-    """The first line of a dialog: `━━ title ━━━━━━━━━━━━━━━━`."""
-
-    def __init__(self, title: Callable[[], Line]) -> None:
-        super().__init__()
-        self._title = title
-
-    def line(self, width: int) -> Line:
-        return rule(self._title(), [], width, heavy=True)
-
-
 class ActionLine(OneLine):
     """Keys with their actions; a click runs one."""
 
@@ -127,13 +116,6 @@ class ActionLine(OneLine):
                     await self.screen.run_action(action)
                 return
             left -= cells(part)
-
-
-class HorizontalRule(OneLine):
-    """A line between parts of a screen."""
-
-    def line(self, width: int) -> Line:
-        return [("─" * width, "line")]
 
 
 def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool) -> Line:
