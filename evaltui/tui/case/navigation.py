@@ -131,21 +131,21 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         line = self._with_key(number)
         if not self._is_current(number):
             return [(" ", ""), *line]
-        marked: Line = [("▌", "bold accent" if self.is_focused else "muted"), *line]
+        marked: Line = [("▌", "bold accent" if self.has_focus_within else "muted"), *line]
         place = self.placed[self.current]
         if number == place.first and not self.is_editing and self.row and self.row.adds:
             word = "fill" if self.row.is_unset else self.row.adds[0].label
             hint: Line = [(key_of("add_below"), "bold accent"), (f" {word} ", "muted")]
             # It ends where the expectation of a turn does.
             gap = min(self.line_width, self.page.width + 2) - cells(marked) - cells(hint)
-            if gap > 1 and self.is_focused:
+            if gap > 1 and self.has_focus_within:
                 return [*marked, (" " * gap, ""), *hint]
         return marked
 
     def _with_key(self, number: int) -> Line:
         """A line of the page; for the current turn, with the key that changes its expectation."""
         line, row = self.page.lines[number], self.row
-        turn = row.turn if row is not None and self.is_focused else None
+        turn = row.turn if row is not None and self.has_focus_within else None
         is_closed = row is not None and row.role == "turn" and row.fold == "closed"
         if turn is None or is_closed or self.page.turns.get(turn) != number or len(line) < 3:
             return line
@@ -163,11 +163,6 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             return False
         place = self.placed[self.current]
         return place.first <= number < place.last
-
-    @property
-    def is_focused(self) -> bool:
-        """Whether the pane or a field in it has the focus."""
-        return self.has_focus_within
 
     # The cursor
 
@@ -231,7 +226,8 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             self._at = self.rows[self.current].id
             self.show_current()
             self.refresh()
-            self._show_path()
+            # The border has the path of the row.
+            draw_around(self)
 
     def next_field(self, step: int) -> RowId | None:
         """The next (1) or previous (-1) row with a field; None after the last one.
@@ -253,10 +249,6 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             number += step
         return None
 
-    def _show_path(self) -> None:
-        """Shows the path of the row in the border."""
-        draw_around(self)
-
     def row_at(self, line: int) -> int | None:
         """Index of the row on a line, or of the next one below it."""
         return next((number for number, place in enumerate(self.placed) if line < place.last), None)
@@ -273,7 +265,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         self.follow()
         self.call_after_refresh(self.show_current)
         self.refresh()
-        self._show_path()
+        draw_around(self)
 
     def action_step_line(self, step: int) -> None:
         if not self.rows:

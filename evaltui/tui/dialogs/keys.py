@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from evaltui.project import guide
-from evaltui.project.guide import Match, Section, search
+from evaltui.project.guide import Section, search
 from evaltui.text.keys import key_of, keys_of
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.markdown import markdown_lines
@@ -207,11 +207,6 @@ def _subject(name: str, count: int, opened: Collection[str], width: int) -> Line
     ]
 
 
-def add_rows(drawn: KeyRows, title: str, labels: Mapping[str, str]) -> None:
-    """Adds a heading, and a row for each label by its target."""
-    _add_list(drawn, title, [Cell(0, [(label, "")], target) for target, label in labels.items()])
-
-
 def _add_list(drawn: KeyRows, title: str, action_cells: Sequence[Cell]) -> None:
     drawn.add()
     drawn.add(Cell(0, [(title, "bold")]))
@@ -338,14 +333,13 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
             if self._query
             else key_rows(self._here, self._opened, width)
         )
-        self._pages = {f"guide: {match.section.label}": match.section for match in self._matches()}
+        matches = search(self._query)[:_MAX_PAGES] if self._query else ()
+        self._pages = {f"guide: {match.section.label}": match.section for match in matches}
         if self._pages:
-            add_rows(self._drawn, "Guide", {target: section.label for target, section in self._pages.items()})
+            pages = [Cell(0, [(page.label, "")], target) for target, page in self._pages.items()]
+            _add_list(self._drawn, "Guide", pages)
         self.lines_changed(len(self._drawn.rows))
         self._move_to(self._cursor)
-
-    def _matches(self) -> Sequence[Match]:
-        return search(self._query)[:_MAX_PAGES] if self._query else ()
 
     @property
     def current(self) -> Cell | None:
