@@ -19,7 +19,7 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pane import CopiedText, Pane
 from evaltui.tui.textual_private import call_later_once
-from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.lines import CursorLines, plain_text
 from evaltui.views.cause import cause_text
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.cases.case_list import Row, line_of, tree_rows
@@ -238,7 +238,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             case = row.eval_set.cases[row.case]
             full = case.eval_id if row.turn is None else "".join(case.outline.texts[row.turn : row.turn + 1])
         full = visible(full)
-        return "" if full in "".join(text for text, _ in self.line(number)) else full
+        return "" if full in plain_text(self.line(number)) else full
 
     # Keys and mouse
 

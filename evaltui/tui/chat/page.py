@@ -24,6 +24,7 @@ from evaltui.text.syntax import arguments_line, change_lines, code_lines, color_
 from evaltui.text.values import cut, visible, visible_block, visible_lines
 from evaltui.tui.result.rows import write_calls, write_heads, write_text
 from evaltui.tui.trace.span import write_events
+from evaltui.tui.widgets.lines import plain_text
 from evaltui.tui.widgets.writer import Folding, Page, write_code, write_error, write_json
 from evaltui.views.rows import changed_texts, response_row
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
@@ -199,7 +200,7 @@ def full_line(row: Row, number: int) -> str:
         change = row.changes[number]
         before, after = change_lines(change.expected, change.actual, _MAX_TEXT_LENGTH)
         line = [("Δ ", ""), (visible(change.path), ""), ("  ", ""), *before, (" → ", ""), *after]
-    return "".join(text for text, _ in color_json(line))
+    return plain_text(color_json(line))
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:

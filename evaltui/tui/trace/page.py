@@ -22,6 +22,7 @@ from evaltui.text.lines import Line, cells, fill_line, join_ends, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.outcomes import GLYPHS, ROLES
 from evaltui.text.plots import bar, column_plot, waterfall_bar
+from evaltui.tui.widgets.lines import plain_text
 from evaltui.tui.widgets.writer import Page
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, name
     """The whole text of a row that is cut; "" where it is fully visible."""
     room = width - cells(_right_line(span, columns, width, UNKNOWN)) - 1 - _GUTTER_WIDTH
     full = _left_line(span, status, _UNCUT_WIDTH, named=named)
-    return "".join(text for text, _ in full).strip() if cells(full) > room else ""
+    return plain_text(full).strip() if cells(full) > room else ""
 
 
 def _gutter_line(span: Span, folded: bool, op: str) -> Line:

@@ -21,7 +21,7 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.textual_private import ExactTextArea, TextField, call_later_once
 from evaltui.tui.theme import palette
-from evaltui.tui.widgets.lines import paint
+from evaltui.tui.widgets.lines import paint, plain_text
 from evaltui.workbench.actions import Scope
 
 # Terminals paste the end of a line as a carriage return.
@@ -75,7 +75,7 @@ class FieldText(ExactTextArea):
         line = super().get_line(line_index)
         spans = json_line(line.plain) if self.is_json else []
         # Characters that are spelt out elsewhere keep their places in a field, without colours.
-        if "".join(text for text, _ in spans) == line.plain:
+        if plain_text(spans) == line.plain:
             end = 0
             for text, role in spans:
                 start, end = end, end + len(text)

@@ -129,7 +129,8 @@ def rule(left: Sequence[Span], right: Sequence[Span], width: int, *, heavy: bool
     return [(stroke * 2, role), (" ", ""), *shown_left, (" ", ""), (stroke * max(0, fill), role), *tail]
 
 
-def _text(line: Sequence[Span]) -> str:
+def plain_text(line: Sequence[Span]) -> str:
+    """The texts of a line without their roles."""
     return "".join(text for text, _ in line)
 
 
@@ -191,7 +192,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def full_text(self, number: int) -> str:
         """The text of a line that is cut; "" where it is fully visible."""
         line = self.line(number)
-        return _text(line).strip(" ▌") if cells(line) > self.line_width else ""
+        return plain_text(line).strip(" ▌") if cells(line) > self.line_width else ""
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         number = self.scroll_offset.y + event.y
@@ -232,7 +233,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
         """The part of a line between two characters that can be selected; an `end` of -1 is that of the
         line."""
-        return max(start, self.margin_cells), len(_text(self.line(number))) if end < 0 else end
+        return max(start, self.margin_cells), len(plain_text(self.line(number))) if end < 0 else end
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text, without colours and gutter."""
@@ -242,7 +243,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         for number in range(first, last + 1):
             if span := selection.get_span(number):
                 start, end = self.selectable(number, *span)
-                parts.append(_text(self.line(number))[start:end].rstrip())
+                parts.append(plain_text(self.line(number))[start:end].rstrip())
         return "\n".join(parts), "\n"
 
     def scroll_page(self, step: int) -> None:

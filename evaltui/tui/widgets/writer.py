@@ -19,7 +19,7 @@ from evaltui.text.lines import Line, Span, cells, cut, join_ends, pad, with_role
 from evaltui.text.syntax import code_lines
 from evaltui.text.values import told_apart, type_names, visible, visible_block
 from evaltui.text.word_diff import diff_words
-from evaltui.tui.widgets.lines import ScrolledLines
+from evaltui.tui.widgets.lines import ScrolledLines, plain_text
 from evaltui.views.difference import DifferenceAt
 
 if TYPE_CHECKING:
@@ -219,8 +219,8 @@ class Page:
 
     def _add(self, line: Line, full: Sequence[Span]) -> None:
         """Adds a line, and stores the full text of a cut one."""
-        text = "".join(text for text, _ in full).strip()
-        if text not in "".join(text for text, _ in line):
+        text = plain_text(full).strip()
+        if text not in plain_text(line):
             self.full_texts[len(self.lines)] = text
         self.lines.append(line)
 
@@ -322,7 +322,7 @@ def write_code(page: Page, text: str, lexer: str, indent: int = 2) -> None:
         margin = indent + len(first) - len(first.lstrip(" "))
         page.hanging([(" " * indent, ""), *line], min(margin + 2, page.width // 2))
         if lexer == "pytb":
-            places = frames_of("".join(text for text, _ in line))
+            places = frames_of(plain_text(line))
             page.frames += [Frame(place, above, len(page.lines)) for place in places]
 
 
