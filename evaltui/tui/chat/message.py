@@ -60,33 +60,21 @@ class MessageDraft:
 
     def __init__(self) -> None:
         self.instead_of: ChatTurn | None = None
-        self._attached: list[tuple[str, Json]] = []
+        self.attached: list[tuple[str, Json]] = []
+        """The attached files by name, each as a part of a content."""
         self._aside: tuple[str, list[tuple[str, Json]]] = "", []
-        # The response that is changed, and the call that one turned to, by its id; "" is a message.
-        self._response: Json | None = None
-        self._chosen: str | None = None
+        self.changed_response: Json | None = None
+        """The response that is edited and sent again; None for a message or a new response."""
+        self.chosen_call: str | None = None
+        """Id of the call that the user has chosen to respond to; "" for a message, None for no choice."""
         # Which of the messages sent before is shown, and what was written before one was.
         self._place: int | None = None
         self._written = ""
 
     @property
-    def has_attached(self) -> bool:
-        return bool(self._attached)
-
-    @property
-    def changed_response(self) -> Json | None:
-        """The response that is edited and sent again; None for a message or a new response."""
-        return self._response
-
-    @property
-    def has_chosen_call(self) -> bool:
-        """Whether the user has chosen a call to respond to."""
-        return bool(self._chosen)
-
-    @property
     def replaces(self) -> bool:
         """Whether sending replaces an earlier message."""
-        return self.instead_of is not None or self._response is not None
+        return self.instead_of is not None or self.changed_response is not None
 
     def load(self, content: Json) -> str:
         """Loads a message; returns its text for the field."""
@@ -94,33 +82,33 @@ class MessageDraft:
         parts = content.get("parts") or []
         responses = responses_in(content)
         if len(responses) == len(parts) == 1:
-            self._response = responses[0]
+            self.changed_response = responses[0]
             return typed_text(responses[0].get("response"))
-        self._attached = [("", part) for part in parts if not part.get("text")]
+        self.attached = [("", part) for part in parts if not part.get("text")]
         return text_of(content)
 
     def replace_turn(self, turn: ChatTurn, written: str) -> str:
         """Edits the message of a turn; the current draft is stored meanwhile."""
-        aside = self._aside if self.instead_of is not None else (written, self._attached)
+        aside = self._aside if self.instead_of is not None else (written, self.attached)
         text = self.load(turn.content)
         self.instead_of, self._aside = turn, aside
         return text
 
     def end(self) -> str:
         """Ends the message, sent or not; returns the text of the stored draft for the field."""
-        text, self._attached = self._aside
+        text, self.attached = self._aside
         self._aside = "", []
         self.instead_of, self._place = None, None
-        self._response = self._chosen = None
+        self.changed_response = self.chosen_call = None
         return text
 
     # Calls that wait
 
     def target(self, waiting: Sequence[WaitingCall]) -> WaitingCall | None:
         """The call that the typed text responds to; None for a message."""
-        if self._chosen is not None:
-            return next((call for call in waiting if call.id == self._chosen), None)
-        if (changed := self._response) is None:
+        if self.chosen_call is not None:
+            return next((call for call in waiting if call.id == self.chosen_call), None)
+        if (changed := self.changed_response) is None:
             return expected_call(waiting)
         name = str(changed.get("name") or "")
         same = (call for call in waiting if call.id == changed.get("id"))
@@ -130,39 +118,39 @@ class MessageDraft:
 
     def turn_to_message(self) -> None:
         """Switches to a message; the calls wait."""
-        self._chosen = ""
+        self.chosen_call = ""
 
     def responded(self) -> None:
         """Notes that the chosen call has its response; the draft stays."""
-        self._chosen = None
+        self.chosen_call = None
 
     def turn_to_next(self, waiting: Sequence[WaitingCall]) -> None:
         """Switches to the next call, or to a message after the last one."""
         targets = ["", *(call.id for call in waiting)]
         now = self.target(waiting)
         at = targets.index(now.id) if now is not None and now.id in targets else 0
-        self._chosen = targets[(at + 1) % len(targets)]
+        self.chosen_call = targets[(at + 1) % len(targets)]
 
     def content(self, text: str, target: WaitingCall | None = None) -> Json:
         """The message, or the response to the call `target`, as a genai Content. Raises ResponseError."""
         if target is not None:
-            if self._attached:
+            if self.attached:
                 raise ResponseError("a response takes no files: send them with a message")
             return response_content(target, respond(target, text))
         texts = [{"text": text}] if text.strip() else []
-        return {"role": "user", "parts": [*texts, *(part for _, part in self._attached)]}
+        return {"role": "user", "parts": [*texts, *(part for _, part in self.attached)]}
 
     # Files
 
     def attach(self, file: Attached) -> None:
         # The URL-safe alphabet is the one that genai reads and writes.
         data = base64.urlsafe_b64encode(file.payload).decode("ascii")
-        self._attached.append((file.name, {"inline_data": {"mime_type": file.mime_type, "data": data}}))
+        self.attached.append((file.name, {"inline_data": {"mime_type": file.mime_type, "data": data}}))
 
     def detach(self) -> None:
         """Removes the last attached file."""
-        if self._attached:
-            self._attached.pop()
+        if self.attached:
+            self.attached.pop()
 
     def chips(self, number: int | None, waiting: Sequence[WaitingCall] = ()) -> Line:
         """The chips of the draft: attached files, the replaced turn `number` (from 0), and the call that it
@@ -172,7 +160,7 @@ class MessageDraft:
             line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "muted")]
         if waiting:
             line += [*_addressee_line(self.target(waiting), waiting), ("   ", "")]
-        for name, part in self._attached:
+        for name, part in self.attached:
             line += [(f" {_chip(name, part)} ", "bold sel"), (" ", "")]
         return line
 
@@ -263,7 +251,7 @@ class ChatMessage(Vertical):
     def take_proposal(self) -> None:
         """Shows the proposed message in the field, unless another one is being written."""
         proposal = self._chat.take_proposal()
-        if proposal is not None and not self.field.text.strip() and not self._draft.has_attached:
+        if proposal is not None and not self.field.text.strip() and not self._draft.attached:
             self.field.show_text(self._draft.load(proposal))
 
     def edit(self, turn: ChatTurn) -> None:
@@ -403,7 +391,7 @@ class ChatMessage(Vertical):
             typed = typed_into(fields, changed.get("response"))
             return nothing if typed is None else (call, fields, typed)
         # Who is writing goes on writing.
-        writes = self.field.text.strip() and not self._draft.has_chosen_call
+        writes = self.field.text.strip() and not self._draft.chosen_call
         is_shown = self._form is not None and self._form.display and self._form_of == (call.id, None)
         return nothing if writes and not is_shown else (call, fields, self._typed.get(call.id, {}))
 
