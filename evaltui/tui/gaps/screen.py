@@ -29,7 +29,6 @@ from evaltui.views.gaps import changed_part
 from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.gaps.rows import (
     CellRow,
-    CellsRow,
     ChangeRow,
     CursorRow,
     GapsRow,
@@ -37,9 +36,7 @@ from evaltui.workbench.gaps.rows import (
     GroupRow,
     Heading,
     KindRow,
-    MeantSoRow,
     NoteRow,
-    ReasonRow,
 )
 from evaltui.workbench.gaps.search import ChangedConversation, Gaps
 from evaltui.workbench.messages import GapsFound
@@ -326,26 +323,24 @@ class GapsScreen(FramedScreen[str | None], inherit_bindings=False):
         row = self.rows.current
         if self.refuse("open"):
             return
-        match row:
-            case KindRow() | MeantSoRow() | CellsRow() | ReasonRow():
-                self.action_fold() if row.is_open else self.action_unfold()
-            case ChangeRow():
-                self._read(on=True)
-            case CellRow():
-                self.gaps.show_cases(Cell(row.cell.kind, row.cell.name))
-                self.dismiss("cases")
+        if isinstance(row, CellRow):
+            self.gaps.show_cases(Cell(row.cell.kind, row.cell.name))
+            self.dismiss("cases")
+        elif isinstance(row, GroupRow) and row.is_open:
+            self.action_fold()
+        else:
+            self.action_unfold()
 
     def action_unfold(self) -> None:
         """Opens a row; goes into an open one; reads a change."""
-        match row := self.rows.current:
-            case KindRow() | MeantSoRow() | CellsRow() | ReasonRow():
-                if row.is_open:
-                    self.rows.step_into()
-                else:
-                    self.view.open(row)
-                    self._show_at(row.key)
-            case ChangeRow():
-                self._read(on=True)
+        row = self.rows.current
+        if isinstance(row, ChangeRow):
+            self._read(on=True)
+        elif isinstance(row, GroupRow) and row.is_open:
+            self.rows.step_into()
+        elif isinstance(row, GroupRow):
+            self.view.open(row)
+            self._show_at(row.key)
 
     def action_fold(self) -> None:
         """Leaves a change; closes the row, or the one that it is in."""
