@@ -15,7 +15,7 @@ from evaltui.core.compare.totals import Totals
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import user_text
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import ErrorInfo, Status
 from evaltui.core.model.problems import Problem, Severity, errors_in
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.statistics import wilson
@@ -66,6 +66,7 @@ from evaltui.tui.result.verdict import ROOMY_WIDTH, chip, short_names, write_his
 from evaltui.tui.start.page import write_broken, write_source
 from evaltui.tui.widgets.writer import Folding, Link, Page, write_problems
 from evaltui.views.cause import cause_text
+from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.agent.first_minute import error_place
 from evaltui.workbench.result.freshness import EXPECTATIONS, TRACES_REASON, State
 from evaltui.workbench.result.outcomes import Outcomes
@@ -360,8 +361,9 @@ def write_page(page: Page, workbench: Workbench, view: View) -> None:
     selection = workbench.navigation.selection
     eval_set = workbench.sets.by_case_path(selection.path)
     scored = workbench.outcomes.get(selection.case)
-    if workbench.agent.error and not (scored and scored.result.error == workbench.agent.error):
-        _write_broken_agent(page, workbench)
+    error = workbench.agent.error
+    if error is not None and not (scored and scored.result.error == error):
+        _write_broken_agent(page, workbench.agent, error)
     if eval_set is None:
         write_no_sets(page, workbench.sets.workspace)
     elif selection.case is None:
@@ -374,7 +376,7 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
     """Writes the run of its cases while it is in progress; else their results."""
     run = workbench.runs.current
     if run is None or run.over or eval_set.case_path not in run.paths:
-        _write_set_results(page, workbench, eval_set)
+        write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes)
         return
 
     failures = []
@@ -385,20 +387,12 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
     write_running(page, run, _running_cases(workbench, run), failures)
 
 
-def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
-    write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes)
-
-
-def _write_broken_agent(page: Page, workbench: Workbench) -> None:
-    if workbench.agent.error is None:
-        return
-    write_broken(page, workbench.agent, workbench.agent.error)
+def _write_broken_agent(page: Page, agent: AgentState, error: ErrorInfo) -> None:
+    write_broken(page, agent, error)
     page.blank()
-    if error_place(workbench.agent, workbench.agent.error) is None:
-        step, remark = ("reload", "Retry"), "Sets stay editable."
-    else:
-        step, remark = ("open_source", "Open source"), "Retries on save. Sets stay editable."
-    action, title = step
+    action, title, remark = "open_source", "Open source", "Retries on save. Sets stay editable."
+    if error_place(agent, error) is None:
+        action, title, remark = "reload", "Retry", "Sets stay editable."
     page.row((f"  {key_of(action)}", "bold accent"), (f"  {title}", ""), (f"   {remark}", "muted"))
     page.blank()
 
@@ -501,8 +495,8 @@ def _place(workbench: Workbench, case: CaseId) -> str:
 
 def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     eval_set = workbench.sets.by_case_path(case.path)
-    if eval_set is not None and workbench.sets.errors(eval_set):
-        _write_set_results(page, workbench, eval_set)
+    if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
+        write_cannot_run(page, errors[0], eval_set.path)
         return
 
     if workbench.outcomes.is_waiting(case):
