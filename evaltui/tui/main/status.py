@@ -14,6 +14,7 @@ from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED_STATUSES, ROLES, RUNNING, count_text, counts_line, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import cut, visible
+from evaltui.tui.widgets.fields import first_words
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.files.saves import Reaction, ReactionStep, calls_in_words, error_line, join_names
 from evaltui.workbench.state import Run, Stage
@@ -34,6 +35,7 @@ FRAMEWORKS = {
     "pydantic-ai": "Pydantic AI agent",
 }
 _GAP = ("   ", "")
+_BETWEEN_FACTS = " · "
 _BAR_WIDTH = 32
 _MIN_BAR = 8
 _MAX_ERROR = 90
@@ -75,7 +77,9 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
             left += [(f"! {visible(cut(error, _MAX_ERROR))}", "error"), _GAP]
         if workbench.agent.lacks_key:
             left += [("! GOOGLE_API_KEY is not set", "warning"), _GAP]
-        left += _fit_facts([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
+        shown = [visible(fact) for fact in facts if fact]
+        room = width - cells(left) - cells(right) - 2
+        left.append((_BETWEEN_FACTS.join(first_words(shown, room, len(_BETWEEN_FACTS))), "muted"))
     return left, right
 
 
@@ -86,13 +90,6 @@ def _python(workbench: Workbench) -> str:
     reason = workbench.agent.address.interpreter.reason
     version = ".".join(version_text.split(".")[:2])
     return f"Python {version}{f' ({visible(reason)})' if reason else ''}" if version else ""
-
-
-def _fit_facts(facts: list[str], room: int) -> Line:
-    """The first facts, as many as fit."""
-    while facts and len(" · ".join(facts)) > room:
-        facts = facts[:-1]
-    return [(" · ".join(facts), "muted")]
 
 
 def status_line(workbench: Workbench, width: int) -> Line:

@@ -166,7 +166,7 @@ class FilterLine(OneLineInput):
 
     def _write_below(self) -> None:
         # Textual would break a longer one into lines.
-        example = " ".join(_fit_words(self.example, self.content_size.width, 1))
+        example = " ".join(first_words(self.example, self.content_size.width, 1))
         self.placeholder = self.idle if self.idle and not self.has_focus else example
         below = self._remark()
         if below != self._below:
@@ -181,7 +181,7 @@ class FilterLine(OneLineInput):
             return wrap([(f"! {visible(problem)}", "warning")], width)[:_MAX_LINES]
         if not self.has_focus or self.value:
             return []
-        return [[("   ".join(_fit_words(self.examples, width, 3)), "muted")]]
+        return [[("   ".join(first_words(self.examples, width, 3)), "muted")]]
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
@@ -190,8 +190,8 @@ class FilterLine(OneLineInput):
         return paint(self, self._below[y - 1], width) if y <= len(self._below) else Strip.blank(width)
 
 
-def _fit_words(words: Sequence[str], width: int, gap: int) -> list[str]:
-    """The first words that fit in `width` cells."""
+def first_words(words: Sequence[str], width: int, gap: int) -> list[str]:
+    """The first words that fit in `width` cells, `gap` cells apart."""
     fitting: list[str] = []
     for word in words:
         width -= len(word) + (gap if fitting else 0)
