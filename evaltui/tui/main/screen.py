@@ -241,12 +241,11 @@ class MainScreen(ActionScreen[None], inherit_bindings=False):
         self.go_to(pane)
         self.set_focus(self.panes.pane(pane).entry, scroll_visible=False)
 
-    def on_resize(self) -> None:
-        self._arrange()
-
     def follow(self) -> None:
         """Shows the current state: the terminal may have another size, and anything may have changed."""
         self._arrange()
+
+    on_resize = follow
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         # A click focuses a pane, too. By the time this is heard of, the focus may be elsewhere again.

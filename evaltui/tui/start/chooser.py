@@ -264,8 +264,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     def follow(self) -> None:
         self.query_one(ChooserKeys).refresh()
 
-    def on_screen_suspend(self) -> None:
-        self.query_one(ChooserKeys).refresh()
+    on_screen_suspend = follow
 
     def action_leave(self) -> None:
         self.app.exit()
