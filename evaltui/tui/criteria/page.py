@@ -186,8 +186,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
             figures += bar((score - low) / (high - low), _BAR_WIDTH, glyph(status)[1], at)
         left: Line = [("  ", ""), glyph(status), (" ", ""), *_case_line(page, case, effect)]
         page.lines.append(join_ends(left, figures, page.width))
-    if (more := row.trial.scored - min(len(row.trial.cases), _MAX_CASES)) > 0:
-        page.row((f"  and {show_number(more)} more", "muted"))
+    page.more(row.trial.scored - min(len(row.trial.cases), _MAX_CASES))
     return places
 
 
@@ -217,9 +216,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         left: Line = [("  ", ""), glyph(status), ("      ", ""), *_case_line(page, case, effect)]
         reason = f"still fails: {effect.why[case]}" if effect.why.get(case) else "still fails"
         page.lines.append(join_ends(left, [(visible(reason), "muted")], page.width))
-    more = max(0, len(flips.cases) - _MAX_CASES) + max(0, len(effect.still_failing) - _MAX_CASES)
-    if more:
-        page.row((f"  and {show_number(more)} more", "muted"))
+    page.more(max(0, len(flips.cases) - _MAX_CASES) + max(0, len(effect.still_failing) - _MAX_CASES))
     if flips.waiting:
         cases = counted(flips.waiting, "case")
         text = f"{cases} scored when applied" if flips.is_held else f"{cases} being scored"

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaltui.core.compare.explain import first_reasons
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
-from evaltui.text.figures import counted, show_number, show_score
+from evaltui.text.figures import counted, show_score
 from evaltui.text.lines import Line, join_ends
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.syntax import color_json, value_line
@@ -37,8 +37,7 @@ def write_result(
         turn = f"turn {reason.turn}  " if reason.turn is not None else ""
         line: Line = [("    ", ""), (turn, "muted"), *color_json(reason.text)]
         page.lines.append(join_ends(line, keys if number == 0 else [], page.width))
-    if more:
-        page.row(("    ", ""), (f"and {show_number(more)} more", "muted"))
+    page.more(more, 4)
 
 
 def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
@@ -70,8 +69,7 @@ def write_relaxed(
             (f" {visible(change.case.eval_id)}", "bold"),
             (f"  {word}", ROLES[change.after]),
         )
-    if len(effect.changes) > _MAX_CHANGES:
-        page.row((f"  and {show_number(len(effect.changes) - _MAX_CHANGES)} more", "muted"))
+    page.more(len(effect.changes) - _MAX_CHANGES)
     scored: Line = [(f"scored on {visible(run)}, no model calls", "faint")]
     state: Line = [("✓ ", "success"), ("No other case changes", "")] if not effect.changes else []
     if not effect.is_complete:

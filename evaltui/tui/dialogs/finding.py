@@ -317,7 +317,7 @@ class FailureGroupScreen(PreviewScreen[FailureGroup, FailureGroup]):
             part.row(_case_mark(outcomes, case), (f" {visible(case.eval_id)}", ""), stale)
             part.block([(visible(summary(outcome.result)) if outcome else "", "muted")], 2)
             if len(page.lines) + len(part.lines) + 1 > height:
-                page.row((f"and {show_number(len(match.cases) - number)} more", "muted"))
+                page.more(len(match.cases) - number, 0)
                 return
             page.lines += part.lines
 

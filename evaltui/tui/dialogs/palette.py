@@ -26,7 +26,7 @@ from evaltui.project.workspace import open_workspace
 from evaltui.runs.listing import newest_run
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import UNKNOWN, counted, short_list, show_moment, show_number
+from evaltui.text.figures import UNKNOWN, counted, short_list, show_moment
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, join_ends, pad
 from evaltui.text.outcomes import counts_line, glyph
@@ -303,8 +303,7 @@ def _write_sets(page: Page, sets: Sequence[SetPreview], height: int) -> None:
         right: Line = [("!", "error")] if eval_set.problem else [(counted(eval_set.cases, "case"), "muted")]
         why: Line = [(f"  {visible(eval_set.problem)}", "error")] if eval_set.problem else []
         page.ends([(f"  {visible(eval_set.eval_set_id)}", ""), *why], right)
-    if len(shown) < len(sets):
-        page.row((f"  and {show_number(len(sets) - len(shown))} more", "muted"))
+    page.more(len(sets) - len(shown))
 
 
 class ThemeScreen(SearchScreen[str, str]):

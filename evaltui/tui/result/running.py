@@ -358,8 +358,7 @@ def write_in_flight(page: Page, run: Run, in_flight: Sequence[RunningCase]) -> N
         left += [(f"{_place(case):<14}", "muted")]
         left += [("judge", "muted")] if case.is_judged else waiting_line(case.events, run.seconds)
         page.ends(left, [(show_duration(elapsed_seconds(case.events, run)), "muted")])
-    if len(in_flight) > _MAX_RUNNING:
-        page.row((f"    and {show_number(len(in_flight) - _MAX_RUNNING)} more", "muted"))
+    page.more(len(in_flight) - _MAX_RUNNING, 4)
 
 
 def _place(case: RunningCase) -> str:

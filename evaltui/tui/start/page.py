@@ -11,7 +11,7 @@ from evaltui.project.agent_source import SourcePlace, root_place, source_lines
 from evaltui.project.interpreters import Interpreter
 from evaltui.project.workspace import Workspace
 from evaltui.runner.python_check import python_lines
-from evaltui.text.figures import counted, plural, short_list, show_number
+from evaltui.text.figures import counted, plural, short_list
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.syntax import code_lines
@@ -133,8 +133,7 @@ def _write_tools(page: Page, info: Json) -> None:
         space = " " * max(1, width - cells(head) + 2)
         about = str(tool.get("description") or "").strip().partition("\n")[0]
         page.row(("  ", ""), *head, (space, ""), (visible(about), "muted"))
-    if len(tools) > _MAX_TOOLS:
-        page.row((f"  and {show_number(len(tools) - _MAX_TOOLS)} more", "muted"))
+    page.more(len(tools) - _MAX_TOOLS)
 
 
 def _write_skipped(page: Page, workspace: Workspace | None) -> None:

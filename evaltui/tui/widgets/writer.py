@@ -213,6 +213,11 @@ class Page:
         if self.lines and not self.lines.ends_empty:
             self.lines.append([])
 
+    def more(self, count: int, indent: int = 2) -> None:
+        """Writes how many more there are, if any."""
+        if count > 0:
+            self.row((f"{' ' * indent}and {show_number(count)} more", "muted"))
+
     def row(self, *spans: Span) -> None:
         """Writes a line, cut where it is too long."""
         self._add(cut(list(spans), self.width), spans)
