@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
-from textual import on, work
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.widget import Widget
@@ -22,7 +22,7 @@ from evaltui.text.lines import Line, join_ends, pad, wrap
 from evaltui.text.outcomes import GLYPHS, glyph
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
-from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.action_screen import ask, bindings, start_work
 from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.finding import PreviewScreen, has_words
 from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
@@ -157,11 +157,7 @@ class SessionsScreen(FramedScreen[SessionChoice | None], inherit_bindings=False)
 
     def _read_cases(self) -> None:
         self._listed = self.workbench.sets.listed
-        self._read()
-
-    @work(group="cases", exclusive=True)
-    async def _read(self) -> None:
-        await self.workbench.received.read_cases()
+        start_work(self, self.workbench.received.read_cases, group="cases")
 
     def _session_line(self, session: ScoredSession, width: int) -> Line:
         received = self.workbench.received

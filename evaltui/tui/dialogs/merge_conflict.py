@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partialmethod
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -257,28 +258,21 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
                 self.move_to(number)
                 return
 
-    def action_keep_mine(self) -> None:
-        self._decide("mine")
-
-    def action_take_theirs(self) -> None:
-        self._decide("theirs")
-
     def _decide(self, side: Side) -> None:
         self._decided[self.current] = side
         self.refresh()
         self.action_next_undecided()
         self.post_message(self.Moved())
 
-    def action_keep_all_mine(self) -> None:
-        self._decide_all("mine")
-
-    def action_take_all_theirs(self) -> None:
-        self._decide_all("theirs")
-
     def _decide_all(self, side: Side) -> None:
         self._decided = dict.fromkeys(range(len(self.clashes)), side)
         self.refresh()
         self.post_message(self.Moved())
+
+    action_keep_mine = partialmethod(_decide, "mine")
+    action_take_theirs = partialmethod(_decide, "theirs")
+    action_keep_all_mine = partialmethod(_decide_all, "mine")
+    action_take_all_theirs = partialmethod(_decide_all, "theirs")
 
     def action_next_undecided(self) -> None:
         """Goes to the next undecided conflict, if there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from textual import events
 from textual.message import Message
@@ -363,10 +364,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         case, at = self._workbench.navigation.selection.case, self._workbench.navigation.difference
         if case is None or at is None:
             return
-        bench = self._workbench
-
-        def go_on() -> None:
-            self.step_difference(1)
+        bench, go_on = self._workbench, partial(self.step_difference, 1)
 
         def open_metric(name: str) -> None:
             self.post_message(self.MetricAsked(name))
