@@ -307,8 +307,7 @@ class ReceivedRows(CursorLines, Generic[Item], can_focus=True, inherit_bindings=
         self.cursor = min(self.cursor, self.line_count - 1)
         self.refresh()
 
-    def on_mount(self) -> None:
-        self.follow()
+    on_mount = follow
 
     def line(self, number: int) -> Line:
         items = self._items()

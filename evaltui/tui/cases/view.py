@@ -242,9 +242,6 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     # Keys and mouse
 
-    def open_current(self) -> None:
-        self.action_open()
-
     def on_click(self, event: events.Click) -> None:
         number = self.scroll_offset.y + event.y
         if event.ctrl and number < len(self._rows):
@@ -259,6 +256,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self.action_toggle_fold()
         else:
             self.post_message(self.Opened())
+
+    open_current = action_open
 
     def action_toggle_fold(self) -> None:
         if self.current:

@@ -90,8 +90,7 @@ class CriteriaDetails(ScrolledLines, inherit_bindings=False):
         self.scroll_home(animate=False)
         self.follow()
 
-    def on_resize(self) -> None:
-        self.follow()
+    on_resize = follow
 
     def line(self, number: int) -> Line:
         line = self._page.lines[number]
@@ -291,8 +290,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     def go_to(self, pane: str) -> None:
         self.set_focus(self.query_one(f"#{pane}"))
 
-    def action_go_to(self, pane: str) -> None:
-        self.go_to(pane)
+    action_go_to = go_to
 
     @property
     def _scope(self) -> Scope:

@@ -316,9 +316,6 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
         self._pages: dict[str, Section] = {}
         self._cursor = 0
 
-    def on_resize(self) -> None:
-        self._write()
-
     def show(self, query: str) -> None:
         """Shows the matches of a query; everything for an empty one."""
         if query != self._query:
@@ -340,6 +337,8 @@ class HelpLines(LineView, can_focus=False, inherit_bindings=False):
             _add_list(self._drawn, "Guide", pages)
         self.lines_changed(len(self._drawn.rows))
         self._move_to(self._cursor)
+
+    on_resize = _write
 
     @property
     def current(self) -> Cell | None:

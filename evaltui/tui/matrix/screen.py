@@ -238,9 +238,8 @@ class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
             self._view.go_to(place, len(columns.places) - 1)
             self.post_message(VariantClicked())
 
-    def on_resize(self) -> None:
-        """Wraps the note for an empty matrix again."""
-        self.show()
+    # The note for an empty matrix is wrapped again.
+    on_resize = show
 
     def _note(self) -> list[Line]:
         """The note for an empty matrix."""

@@ -199,8 +199,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return row
         return replace(row, totals=replace(row.totals, counts=dict(run.counts)), selected=len(run.selected))
 
-    def on_resize(self) -> None:
-        self._show()
+    on_resize = _show
 
     @on(events.Unmount)
     async def close(self) -> None:
@@ -230,8 +229,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             open_run = self._workbench.outcomes.open_run
             start_work(self.screen, open_run, run.path, run.title, group="runs")
 
-    def action_open(self) -> None:
-        self.open_current()
+    action_open = open_current
 
     def action_set_base(self) -> None:
         if (run := self._run_at(self.cursor)) is not None:

@@ -258,10 +258,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.cursor = min(self.cursor, self.line_count - 1)
         self._at = self.current
 
-    def on_mount(self) -> None:
-        self.follow()
-
-    on_resize = on_mount
+    on_mount = on_resize = follow
 
     def line(self, number: int) -> Line:
         paths = self._runs.paths

@@ -521,9 +521,6 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             line += [(pad(case, self._cases), "muted"), ("  ", "")]
         return [*line, (visible(printed.text[:_MAX_LINE].replace("\t", "    ")), "")]
 
-    def open_current(self) -> None:
-        self.action_open_details()
-
     def action_open_details(self) -> None:
         number = self.cursor - self._above
         if 0 <= number < len(self._log):
@@ -531,6 +528,8 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             when = f"run {printed.run}" if printed.run != NO_RUN else "the conversation"
             title: Line = [(visible(printed.source), "bold"), (f" · {when}", "muted")]
             self.app.push_screen(DetailsScreen(title, partial(write_printed, printed=printed)))
+
+    open_current = action_open_details
 
 
 def write_printed(page: Page, printed: PrintedLine) -> None:

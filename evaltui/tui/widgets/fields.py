@@ -161,9 +161,6 @@ class FilterLine(OneLineInput):
             self._followed = self.value
             self.set_filter(self.value)
 
-    def on_resize(self) -> None:
-        self._write_below()
-
     def _write_below(self) -> None:
         # Textual would break a longer one into lines.
         example = " ".join(first_words(self.example, self.content_size.width, 1))
@@ -173,6 +170,8 @@ class FilterLine(OneLineInput):
             self._below = below
             self.styles.height = 1 + len(below)
             self.refresh(layout=True)
+
+    on_resize = _write_below
 
     def _remark(self) -> list[Line]:
         """The problem of the filter, or a hint while it is empty."""
