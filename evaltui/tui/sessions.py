@@ -14,7 +14,6 @@ from textual.widget import Widget
 
 from evaltui.core.model.events import Event
 from evaltui.core.secrets import Secrets
-from evaltui.core.trace.span_lines import model_of
 from evaltui.runs.sessions import Pattern, ScoredSession, pattern_in_words
 from evaltui.text.figures import UNKNOWN, counted, show_moment
 from evaltui.text.keys import key_of
@@ -27,7 +26,7 @@ from evaltui.tui.chat.save_case import SaveCaseScreen
 from evaltui.tui.dialogs.finding import PreviewScreen, has_words
 from evaltui.tui.dialogs.framed import SESSIONS, TRAJECTORIES, FramedScreen
 from evaltui.tui.dialogs.prompt import Hint, PromptScreen, QuestionInput, dialog_name
-from evaltui.tui.trace.page import Columns, span_line
+from evaltui.tui.trace.page import Columns, is_named, span_line
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.tui.widgets.writer import Page, PageLines
 from evaltui.workbench.actions import Scope
@@ -374,17 +373,15 @@ class ConversationScreen(PreviewScreen[Conversations, RecordedConversation]):
     def write_preview(self, page: Page, match: RecordedConversation, height: int) -> None:
         outline = Outline()
         outline.add(Event.from_json(self._secrets.masked(event.to_json())) for event in match.events)
-        columns, model = Columns.of(outline.tree), ""
+        columns, spans = Columns.of(outline.tree), outline.tree.spans
         page.row(("session ", "muted"), (visible(match.id), "bold"))
         page.blank()
         for row in outline.rows:
-            span = outline.tree.spans[row]
             if row == GAP:
                 page.blank()
-                continue
-            named = span.kind != "model" or model_of(span) != model
-            model = model if span.kind != "model" else model_of(span)
-            page.lines.append(span_line(span, columns, page.width, folded=False, named=named))
+            else:
+                named = is_named(spans, spans[row])
+                page.lines.append(span_line(spans[row], columns, page.width, folded=False, named=named))
 
     def action_form_toggle(self) -> None:
         if (current := self.current) is not None:

@@ -11,6 +11,7 @@ from evaltui.core.trace.span_lines import (
     KIND_ROLES,
     TIMED_KINDS,
     Scale,
+    model_of,
     one_line,
     span_body_line,
     text_of,
@@ -116,6 +117,12 @@ def span_line(
     room = width - cells(right) - 1
     left = [*_gutter_line(span, folded, op), *_left_line(span, status, room - _GUTTER_WIDTH, named=named)]
     return [*fill_line(left, room), (" ", ""), *right]
+
+
+def is_named(spans: Sequence[Span], span: Span) -> bool:
+    """Whether the row of a model call shows its model: it differs from that of the previous call."""
+    before = next((spans[n] for n in range(span.number - 1, -1, -1) if spans[n].kind == "model"), None)
+    return before is None or model_of(before) != model_of(span)
 
 
 def cut_text(span: Span, columns: Columns, width: int, status: str = "", *, named: bool = True) -> str:

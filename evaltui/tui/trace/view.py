@@ -13,7 +13,6 @@ from textual.widget import Widget
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import TurnResult
-from evaltui.core.trace.span_lines import model_of
 from evaltui.core.trace.spans import Span, time_spent
 from evaltui.project.agent_source import SourcePlace, frame_place
 from evaltui.text.figures import counted, show_duration, show_number
@@ -33,6 +32,7 @@ from evaltui.tui.trace.page import (
     Columns,
     axis_line,
     cut_text,
+    is_named,
     span_line,
     write_last_runs,
     write_time_spent,
@@ -276,15 +276,9 @@ class TraceView(InspectedPane, GrowingLines, can_focus=True, inherit_bindings=Fa
             op=op,
             status=status,
             is_live=is_live,
-            named=self._is_named(span),
+            named=is_named(self._outline.tree.spans, span),
         )
         return [marker, *drawn]
-
-    def _is_named(self, span: Span) -> bool:
-        """Whether the row shows its model: it differs from that of the previous model call."""
-        spans = self._outline.tree.spans
-        before = next((spans[n] for n in range(span.number - 1, -1, -1) if spans[n].kind == "model"), None)
-        return before is None or model_of(before) != model_of(span)
 
     def full_text(self, number: int) -> str:
         rows = self._outline.rows
@@ -292,7 +286,7 @@ class TraceView(InspectedPane, GrowingLines, can_focus=True, inherit_bindings=Fa
             return super().full_text(number)
         span = self._outline.span(number)
         width, status = self.line_width - 2, self._status(span)
-        return cut_text(span, self._columns, width, status, named=self._is_named(span))
+        return cut_text(span, self._columns, width, status, named=is_named(self._outline.tree.spans, span))
 
     def _draw_axis(self, width: int) -> Line:
         return [(" ", ""), *axis_line(self._columns, self.line_width - 2)]
