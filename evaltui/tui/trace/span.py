@@ -225,9 +225,7 @@ def write_response(page: Page, span: Span) -> None:
     for event in answers:
         if event.data.get("unrecorded"):
             page.text([("Not in the trace", "muted")])
-        for title, text in _titled_texts(event):
-            page.section((title, "bold"))
-            write_code(page, text, "pytb" if title == "Error" else "markdown", 1)
+        _write_texts(page, event)
         for part in (event.content or {}).get("parts") or ():
             _write_value_of(page, part)
 
@@ -263,9 +261,7 @@ def write_event(page: Page, event: Event) -> None:
     for label, value in facts.items():
         if value:
             page.labelled(label, [(value, "")])
-    for title, text in _titled_texts(event):
-        page.section((title, "bold"))
-        write_code(page, text, "pytb" if title == "Error" else "markdown", 1)
+    _write_texts(page, event)
     if event.kind == "output":
         page.section(("Output", "bold"))
         write_json(page, event.data.get("output"), 1)
@@ -273,14 +269,17 @@ def write_event(page: Page, event: Event) -> None:
     write_json(page, event.to_json(), 1)
 
 
-def _titled_texts(event: Event) -> list[tuple[str, str]]:
+def _write_texts(page: Page, event: Event) -> None:
     parts: list[dict[str, Any]] = (event.content or {}).get("parts") or []
     texts = [("Thought" if part.get("thought") else "Text", str(part.get("text") or "")) for part in parts]
     # In ADK it may be a whole content, which the JSON shows.
     instruction = event.data.get("system_instruction")
     texts += [("Instruction", instruction if isinstance(instruction, str) else "")]
     texts += [("Error", str(event.data.get("traceback") or event.data.get("message") or ""))]
-    return [(title, text) for title, text in texts if text]
+    for title, text in texts:
+        if text:
+            page.section((title, "bold"))
+            write_code(page, text, "pytb" if title == "Error" else "markdown", 1)
 
 
 NO_REQUEST_NOTE = "No request known: this framework, or this agent, reports none"
