@@ -137,8 +137,6 @@ def _run(command: list[str]) -> str:
     return f"{command[0]} ended with {ended.returncode}: nothing was changed" if ended.returncode else ""
 
 
-ATTACH_TITLE = "Attach file"
-ATTACH_HINT = "Path, relative to the current folder"
 _MAX_FILE = 20 * 1024 * 1024
 
 

@@ -21,15 +21,8 @@ from evaltui.tui.case.field_editor import CaseFields
 from evaltui.tui.case.rows import Placed
 from evaltui.tui.dialogs.accept import AcceptScreen, RenameScreen
 from evaltui.tui.dialogs.details import RawScreen
-from evaltui.tui.dialogs.prompt import PromptScreen, dialog_name
-from evaltui.tui.exchange import (
-    ATTACH_HINT,
-    ATTACH_TITLE,
-    EditorError,
-    attach_problem,
-    edit_outside,
-    read_attached,
-)
+from evaltui.tui.dialogs.prompt import PromptScreen, ask_for_file, dialog_name
+from evaltui.tui.exchange import Attached, EditorError, edit_outside
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.actions import Action, Scope
 from evaltui.workbench.case.editors import place_of_tool
@@ -258,22 +251,14 @@ class CaseView(CaseFields, can_focus=True, inherit_bindings=False):
             operation.label: partial(self.perform, operation, "") for operation in row.adds if operation.label
         }
         if row.turn is not None:
-            adds["attach file to user message"] = partial(self._ask_for_file, row.turn)
+            attach_file = partial(self._attach_file, row.turn)
+            adds["attach file to user message"] = partial(ask_for_file, self, self._workbench, attach_file)
         choices = tuple(Completion(label) for label in adds)
         self.choose(row, Field("", "", "line", _changes_nothing, choices), adds)
         self.show_soon()
 
-    def _ask_for_file(self, turn: int) -> None:
-        question = PromptScreen(ATTACH_TITLE, check=attach_problem, hint=ATTACH_HINT, is_path=True)
-        ask(self, question, partial(self._attach_file, turn))
-
-    def _attach_file(self, turn: int, text: str) -> None:
+    def _attach_file(self, turn: int, file: Attached) -> None:
         if self.ready_row() is None:
-            return
-        try:
-            file = read_attached(text)
-        except OSError as error:
-            self._workbench.say(f"{text} is not attached: {error}")
             return
         if self.do(attach(self.selected.source, turn, file.payload, file.mime_type)):
             self._workbench.say(file.notice)

@@ -18,19 +18,11 @@ from evaltui.text.figures import counted, short_list, show_duration, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask, draw_around
+from evaltui.tui.action_screen import draw_around
 from evaltui.tui.chat.page import REQUEST_TITLES
 from evaltui.tui.chat.request_form import RequestForm
-from evaltui.tui.dialogs.prompt import PromptScreen
-from evaltui.tui.exchange import (
-    ATTACH_HINT,
-    ATTACH_TITLE,
-    Attached,
-    EditorError,
-    attach_problem,
-    edit_outside,
-    read_attached,
-)
+from evaltui.tui.dialogs.prompt import ask_for_file
+from evaltui.tui.exchange import Attached, EditorError, edit_outside
 from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.tui.widgets.lines import DrawnLine, rule
@@ -524,14 +516,10 @@ class ChatMessage(Vertical):
         self.field.show_text(changed)
 
     def action_attach_file(self) -> None:
-        question = PromptScreen(ATTACH_TITLE, check=attach_problem, hint=ATTACH_HINT, is_path=True)
-        ask(self, question, self._attach_file)
+        ask_for_file(self, self._workbench, self._attach_file)
 
-    def _attach_file(self, text: str) -> None:
-        try:
-            self._draft.attach(read_attached(text))
-        except OSError as error:
-            self._workbench.say(f"{text} is not attached: {error}")
+    def _attach_file(self, file: Attached) -> None:
+        self._draft.attach(file)
         self.follow()
 
     def detach(self) -> None:

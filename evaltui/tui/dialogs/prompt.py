@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.screen import ScreenResultType
 from textual.suggester import Suggester
 from textual.widget import Widget
@@ -21,7 +22,8 @@ from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import MIN_WITH_MARGINS, DialogScreen, bindings
+from evaltui.tui.action_screen import MIN_WITH_MARGINS, DialogScreen, ask, bindings
+from evaltui.tui.exchange import Attached, attach_problem, read_attached
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
@@ -30,6 +32,7 @@ from evaltui.workbench.actions import ACTIONS_BY_ID, Scope
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.runs.repeats import parse_repeated, repeat_problem
 from evaltui.workbench.state import RepeatChoice
+from evaltui.workbench.workbench import Workbench
 
 Check = Callable[[str], str | None]
 
@@ -217,6 +220,21 @@ class PromptScreen(QuestionScreen[str]):
             self.query_one(QuestionNote).show(problem)
         else:
             self.dismiss(self.query_one(QuestionInput).value)
+
+
+def ask_for_file(asker: DOMNode, workbench: Workbench, attach: Callable[[Attached], None]) -> None:
+    """Asks for the path of a file to attach, and reads it."""
+
+    def read(path: str) -> None:
+        try:
+            file = read_attached(path)
+        except OSError as error:
+            workbench.say(f"{path} is not attached: {error}")
+        else:
+            attach(file)
+
+    hint = "Path, relative to the current folder"
+    ask(asker, PromptScreen("Attach file", check=attach_problem, hint=hint, is_path=True), read)
 
 
 class QuestionInput(OneLineInput):
