@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from ..core.model.errors import ErrorKind
-from ..core.model.events import Json
+from ..core.model.events import Json, parts_in
 from ..core.model.json_values import ABSENT, side_by_side
 from ..core.model.modes import Modes
 from ..core.model.renaming import Renaming
@@ -420,8 +420,7 @@ class CallRecorder:
 
     def _number_calls(self, response: Json) -> Json:
         """A response with numbered call ids in place of random ones, so that recordings are equal."""
-        parts = ((response.get("content") or response).get("parts")) or []
-        for call in [part["function_call"] for part in parts if part.get("function_call")]:
+        for call in [part["function_call"] for part in _parts(response) if part.get("function_call")]:
             if call_id := call.get("id"):
                 call["id"] = self._call_ids.setdefault(call_id, self._free_id(call_id))
         return response
@@ -497,10 +496,13 @@ class CallRecorder:
 
 
 def _text_parts(responses: Sequence[Json]) -> list[Json]:
-    parts = (
-        part for response in responses for part in (response.get("content") or response).get("parts") or []
-    )
+    parts = (part for response in responses for part in _parts(response))
     return [part for part in parts if isinstance(part.get("text"), str)]
+
+
+def _parts(response: Json) -> list[Json]:
+    """The parts of a response of google-adk or of an `evaltui.Agent`."""
+    return parts_in(response.get("content") or response)
 
 
 def _whose(agent: str) -> str:

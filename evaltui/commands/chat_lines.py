@@ -21,7 +21,7 @@ from evaltui.commands.output import (
 )
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import REQUESTS, WaitingCall
-from evaltui.core.model.events import Event, Json, output_text
+from evaltui.core.model.events import Event, Json, output_text, parts_in
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.core.secrets import Secrets
@@ -147,7 +147,7 @@ class ChatLines:
                 self._show_on_stderr([f"! {line}" for line in visible_lines(_error_text(event.data))])
 
     def _show_text(self, event: Event) -> None:
-        parts = (event.content or {}).get("parts") or []
+        parts = parts_in(event.content)
         thoughts = [part["text"] for part in parts if part.get("text") and part.get("thought")]
         texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
         nested = event.data.get("nested")
@@ -248,7 +248,7 @@ class ChatLines:
 
 
 def _tool_rows(event: Event) -> Iterator[Line]:
-    for part in (event.content or {}).get("parts") or []:
+    for part in parts_in(event.content):
         if call := part.get("function_call"):
             if call.get("name") in REQUESTS and not event.data.get("nested"):
                 # It is asked at the end of the turn.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaltui.commands.output import write_lines, write_stdout
 from evaltui.commands.recorded import conversations_of
-from evaltui.core.model.events import CALLS, Event, Json
+from evaltui.core.model.events import CALLS, Event, Json, parts_in
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
@@ -101,7 +101,7 @@ def _turn_json(turn: RecordedTurn) -> Json:
 def _calls(events: Sequence[Event]) -> list[Json]:
     """The calls of agents, without those inside tool calls; a call with unknown arguments has no `args`."""
     made = (event for event in events if event.kind == "tool_call" and not event.data.get("nested"))
-    calls = (part["function_call"] for event in made for part in (event.content or {}).get("parts", ()))
+    calls = (part["function_call"] for event in made for part in parts_in(event.content))
     return [{name: call[name] for name in ("name", "args") if name in call} for call in calls]
 
 
@@ -112,7 +112,7 @@ def _response(events: Sequence[Event]) -> str | None:
         for event in events
         if event.kind == "text" and event.data.get("final") and not event.data.get("nested")
     ]
-    parts = (text_events[-1].content or {}).get("parts", ()) if text_events else ()
+    parts = parts_in(text_events[-1].content) if text_events else ()
     texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
     return "\n".join(texts) if texts else None
 

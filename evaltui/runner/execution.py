@@ -21,7 +21,7 @@ from evaltui.core.cost.prices import load_table
 from evaltui.core.metrics.preflight import SCENARIO
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import Event, Json, parts_in
 from evaltui.core.model.limits import Amount, parse_budget
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
@@ -571,7 +571,7 @@ def _with_running_tools(error: ErrorInfo, events: Sequence[Event]) -> ErrorInfo:
         return error
     returned = {event.parent for event in events if event.kind == "tool_result"}
     contents = (event.content for event in events if event.kind == "tool_call" and event.id not in returned)
-    parts = (part for content in contents if content for part in content.get("parts") or ())
+    parts = (part for content in contents for part in parts_in(content))
     names = [call["name"] for part in parts if (call := part.get("function_call"))]
     if not names:
         return error

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from evaltui.core.conversation.invocations import app_details_by_turn
 from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import SIMULATED_USER, Event, Json, output_content, output_text
+from evaltui.core.model.events import SIMULATED_USER, Event, Json, output_content, output_text, parts_in
 from evaltui.core.model.json_values import field_of
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
@@ -182,7 +182,7 @@ def _without_signature(part: Json) -> Json:
 def _last_text(turn: Sequence[Json]) -> Json | None:
     """The last text of agents in a turn as a content."""
     for event in reversed(turn):
-        parts = event.get("content", {}).get("parts", ()) if event["author"] != "user" else ()
+        parts = parts_in(event.get("content")) if event["author"] != "user" else ()
         if text := "".join(part.get("text") or "" for part in parts if not part.get("thought")):
             return {"role": "model", "parts": [{"text": text}]}
     return None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import Event, Json, parts_in
 from evaltui.core.model.limits import Amount
 from evaltui.core.model.outcome import CaseResult, RepeatResult
 from evaltui.core.secrets import Secrets
@@ -551,7 +551,7 @@ def _is_ended_by(stream: _Stream, event: Event) -> bool:
 def _texts(event: Event) -> list[str]:
     if event.kind == "console":
         return [f"{event.data['text']}\n"]
-    parts = (event.content or {}).get("parts") or []
+    parts = parts_in(event.content)
     return [part["text"] for part in parts if isinstance(part.get("text"), str)]
 
 

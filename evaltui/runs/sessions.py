@@ -14,7 +14,7 @@ from evaltui.core.compare.explain import summary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, tool_calls
-from evaltui.core.model.events import CALLS
+from evaltui.core.model.events import CALLS, parts_in
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import make_own_folder
@@ -313,7 +313,7 @@ def patterns_of(conversation: RecordedConversation) -> Iterator[Pattern]:
         names = tuple(
             part["function_call"].get("name") or ""
             for event in calls
-            for part in (event.content or {}).get("parts", ())
+            for part in parts_in(event.content)
             if "function_call" in part
         )
         if names:

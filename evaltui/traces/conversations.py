@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from evaltui.core.model.events import Event
+from evaltui.core.model.events import Event, parts_in
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_text
@@ -335,7 +335,7 @@ def _untold(events: Sequence[Event]) -> Mapping[str, str]:
 
 
 def _user_text(event: Event) -> str:
-    parts = (event.content or {}).get("parts", ())
+    parts = parts_in(event.content)
     return "\n".join(part["text"] for part in parts if part.get("text"))
 
 

@@ -14,6 +14,7 @@ from evaltui.core.model.events import (
     Event,
     Json,
     describe_response,
+    parts_in,
 )
 from evaltui.text.figures import counted, plural, short_list
 from evaltui.traces.conversations import RecordedConversation, RecordedSession, RecordedTurn
@@ -53,7 +54,7 @@ def unusable(turn: RecordedTurn) -> str:
 
 def shown_message(turn: RecordedTurn) -> str:
     """The text and the responses of a user's message in a line; "" where there are none."""
-    parts = (turn.events[0].content or {}).get("parts", ())
+    parts = parts_in(turn.events[0].content)
     responses = (
         describe_response(part["function_response"]) for part in parts if "function_response" in part
     )
@@ -86,7 +87,7 @@ def turn_events(conversation: RecordedConversation, number: int) -> list[Event]:
 
 def _responded(turns: Sequence[RecordedTurn]) -> set[str]:
     """The ids of the calls that the user responds to."""
-    parts = (part for turn in turns for part in (turn.events[0].content or {}).get("parts", ()))
+    parts = (part for turn in turns for part in parts_in(turn.events[0].content))
     return {str(part["function_response"].get("id")) for part in parts if "function_response" in part}
 
 

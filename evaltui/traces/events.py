@@ -23,6 +23,7 @@ from evaltui.core.model.events import (
     Event,
     Step,
     is_output,
+    parts_in,
     split_step,
 )
 from evaltui.core.model.json_values import ABSENT
@@ -483,7 +484,7 @@ def _last_values(events: Sequence[Event]) -> Iterator[str]:
             continue
         if event.kind == "model_response":
             return
-        for part in (event.content or {}).get("parts", ()) if event.kind in _CALL_EVENTS else ():
+        for part in parts_in(event.content) if event.kind in _CALL_EVENTS else ():
             value = part.get("function_call", {}).get("args")
             if "function_response" in part:
                 value = part["function_response"].get("response")
@@ -493,7 +494,7 @@ def _last_values(events: Sequence[Event]) -> Iterator[str]:
 
 def _last_text(events: Sequence[Event]) -> str:
     text_events = [event for event in events if event.kind == "text" and not event.data.get("nested")]
-    parts = (text_events[-1].content or {}).get("parts", ()) if text_events else ()
+    parts = parts_in(text_events[-1].content) if text_events else ()
     return "\n".join(part["text"] for part in parts if part.get("text") and not part.get("thought"))
 
 

@@ -18,7 +18,17 @@ from itertools import count
 from typing import Any
 
 from ...core.conversation.waiting import CONFIRMATION, REQUESTS
-from ...core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split_step, with_own_id
+from ...core.model.events import (
+    MODEL_CALLS,
+    Event,
+    Json,
+    Kind,
+    Step,
+    is_made_id,
+    parts_in,
+    split_step,
+    with_own_id,
+)
 from ...core.model.problems import JsonPath, format_path
 from ..errors import message_of
 
@@ -128,7 +138,7 @@ class AgentInput:
         """Checks a message. Raises ValueError for a part that the agent does not accept."""
         if self.parts is None:
             return
-        for number, part in enumerate(content.get("parts") or []):
+        for number, part in enumerate(parts_in(content)):
             for name, value in part.items():
                 if name not in self.parts and value not in (None, False):
                     raise ValueError(

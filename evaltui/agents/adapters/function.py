@@ -16,7 +16,7 @@ from contextvars import Context, copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...core.model.events import Event, Json, Step, text
+from ...core.model.events import Event, Json, Step, parts_in, text
 from ..threads import in_thread
 from .base import (
     DEFAULT_APP_NAME,
@@ -215,7 +215,7 @@ class _Turn:
                 f"it may yield those of evaltui.events: {', '.join(_YIELDED)}"
             )
         content: Json | None = plain_copy(event.content, (event.kind,))
-        for part in (content or {}).get("parts", []):
+        for part in parts_in(content):
             if call := part.get("function_call"):
                 call["id"] = call.get("id") or f"call-{next(self._call_numbers)}"
                 self._open_calls.append((call["name"], call["id"]))
@@ -244,4 +244,4 @@ class _Turn:
 
 
 def _message_text(content: Json) -> str:
-    return "\n".join(part["text"] for part in content.get("parts") or [] if part.get("text"))
+    return "\n".join(part["text"] for part in parts_in(content) if part.get("text"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..model.errors import ErrorInfo, ErrorKind
-from ..model.events import ANSWERS, SIMULATED_USER, Event, Json
+from ..model.events import ANSWERS, SIMULATED_USER, Event, Json, parts_in
 
 _NO_ANSWER_TEXT = "no response of the model"
 # Why a model ended without saying anything: these are no failures.
@@ -105,7 +105,7 @@ def _follows(branch: str, later: str) -> bool:
 
 def _says(event: Event) -> bool:
     """Whether an event has content other than thoughts."""
-    return event.kind == "output" or any(map(_has_content, (event.content or {}).get("parts") or ()))
+    return event.kind == "output" or any(map(_has_content, parts_in(event.content)))
 
 
 def _has_content(part: Json) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..model.events import OUTPUT_FIELDS, STEP_FIELDS, TUPLE_FIELDS, Event, Step, is_final
+from ..model.events import OUTPUT_FIELDS, STEP_FIELDS, TUPLE_FIELDS, Event, Step, is_final, parts_in
 
 
 def steps_from_events(events: Iterable[Event]) -> list[Step]:
@@ -52,7 +52,7 @@ _SAID_OR_DONE = ("text", "tool_call", "tool_result", "output")
 def _step(events: Sequence[Event]) -> Step:
     first = events[0]
     contents = [event.content for event in events if event.content]
-    parts = [part for content in contents for part in content.get("parts") or []]
+    parts = [part for content in contents for part in parts_in(content)]
     content = contents[0] if contents else None
     if content and parts:
         content = {**content, "parts": parts}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...text.values import visible
-from ..model.events import Event, Json, Step, split_step
+from ..model.events import Event, Json, Step, parts_in, split_step
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
@@ -100,7 +100,7 @@ class WaitingCalls:
         tool's call may get several responses, as tools report progress. Raises NotWaitingError.
         """
         parts = []
-        for part in content.get("parts") or []:
+        for part in parts_in(content):
             response = part.get("function_response")
             if response is None:
                 parts.append(part)
@@ -194,4 +194,4 @@ def _events_of(step: Step) -> Iterator[Event]:
 
 
 def _parts(content: Json | None, name: str) -> Iterator[Json]:
-    return (part[name] for part in (content or {}).get("parts") or [] if part.get(name))
+    return (part[name] for part in parts_in(content) if part.get(name))

@@ -183,7 +183,7 @@ class Step:
 
     @property
     def parts(self) -> list[Json]:
-        return list((self.content or {}).get("parts") or [])
+        return list(parts_in(self.content))
 
     @property
     def says_output(self) -> bool:
@@ -203,6 +203,11 @@ class Step:
         """The step in JSON data. Raises TypeError for unknown fields."""
         tuples = {name: tuple(data[name]) for name in ("removed", *TUPLE_FIELDS) if name in data}
         return cls(**{**data, **tuples})
+
+
+def parts_in(content: Mapping[str, Any] | None) -> list[Json]:
+    """The parts of a genai Content as JSON."""
+    return (content or {}).get("parts") or []
 
 
 def text(message: str, *, agent: str = "") -> Event:

@@ -18,7 +18,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from ...text.values import cut
-from ..model.events import Json
+from ..model.events import Json, parts_in
 from ..model.renaming import NameKind, Renaming
 from ..secrets import Secrets
 
@@ -51,7 +51,7 @@ def with_numbered_calls(contents: Iterable[Json]) -> list[Json]:
     """Contents as JSON with call ids numbered in order of appearance, without signatures."""
     numbers: dict[str, str] = {}
     return [
-        {**content, "parts": [_plain_part(part, numbers) for part in content.get("parts") or []]}
+        {**content, "parts": [_plain_part(part, numbers) for part in parts_in(content)]}
         for content in contents
     ]
 
@@ -172,7 +172,7 @@ def fingerprints_without(request: JsonRequest, secrets: Secrets, now: datetime) 
 
 def _is_answer(content: Json) -> bool:
     """Whether a content is a model's answer or a tool's result."""
-    parts = content.get("parts") or []
+    parts = parts_in(content)
     return content.get("role") == "model" or any("function_response" in part for part in parts)
 
 
@@ -452,7 +452,7 @@ def new_contents(prints: Fingerprints, recorded: Collection[str]) -> Json:
 
 def describe(content: Json) -> str:
     """A content in a few words: its author, texts, calls and results."""
-    parts = [_describe_part(part) for part in content.get("parts") or []]
+    parts = [_describe_part(part) for part in parts_in(content)]
     return cut(f"{content.get('role') or 'model'}: {' · '.join(parts)}", _MAX_DESCRIPTION_LENGTH)
 
 

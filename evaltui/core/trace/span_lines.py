@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evaltui.core.model.events import Event, Json, describe_response
+from evaltui.core.model.events import Event, Json, describe_response, parts_in
 from evaltui.core.model.served import is_other_model
 from evaltui.core.trace.spans import Span
 from evaltui.text.figures import UNKNOWN, show_number
@@ -105,10 +105,10 @@ def _model(span: Span, name: str) -> Line:
 
 def answer_summary(content: Json) -> str:
     """The answer of a model in a word: the called tools, else `text`."""
-    calls = [part["function_call"].get("name", "") for part in content.get("parts") or () if _calls(part)]
+    calls = [part["function_call"].get("name", "") for part in parts_in(content) if _calls(part)]
     if len(calls) > 1:
         return f"{calls[0]} and {show_number(len(calls) - 1)} more"
-    return str(calls[0]) if calls else "text" if content.get("parts") else "nothing"
+    return str(calls[0]) if calls else "text" if parts_in(content) else "nothing"
 
 
 def _calls(part: Mapping[str, Any]) -> bool:
@@ -142,13 +142,13 @@ def tokens_of(usage: Json | None) -> str:
 
 def part_of(event: Event | None, name: str) -> Mapping[str, Any]:
     """The first part with a name in an event's content, such as `function_call`; empty for none."""
-    parts = (event.content or {}).get("parts") or [] if event else []
+    parts = parts_in(event.content) if event else []
     return next((part[name] for part in parts if name in part), {})
 
 
 def text_of(content: Json | None) -> str:
     """The texts of a content, and its other parts in words."""
-    return " ".join(_texts((content or {}).get("parts") or []))
+    return " ".join(_texts(parts_in(content)))
 
 
 def _texts(parts: Iterable[Mapping[str, Any]]) -> Iterable[str]:

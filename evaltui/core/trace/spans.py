@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from ..model.events import CALLS, MODEL_CALLS, Event, Json
+from ..model.events import CALLS, MODEL_CALLS, Event, Json, parts_in
 
 SpanKind = Literal[
     "turn", "agent", "model", "tool", "text", "transfer", "state", "output", "error", "console"
@@ -349,7 +349,7 @@ def _read_request(data: Json, before: Request | None) -> Request:
 def instruction_text(instruction: Any) -> str:
     """The text of a system instruction, which is a text or a genai Content."""
     if isinstance(instruction, dict):
-        return "\n".join(str(part.get("text", "")) for part in instruction.get("parts") or ())
+        return "\n".join(str(part.get("text", "")) for part in parts_in(instruction))
     return str(instruction or "")
 
 

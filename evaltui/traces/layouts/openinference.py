@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaltui.core.model.events import parts_in
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute, lacks
@@ -111,7 +112,7 @@ def _result(value: Any) -> Any:
     parsed = json_attribute(value)
     if isinstance(parsed, dict) and isinstance(content := parsed.get("content"), dict):
         # google-adk: an event as JSON.
-        for part in content.get("parts") or ():
+        for part in parts_in(content):
             response = part.get("function_response") or part.get("functionResponse")
             if isinstance(response, dict):
                 return as_result(response.get("response", ABSENT))

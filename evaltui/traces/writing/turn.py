@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import Event, Json, parts_in
 from evaltui.core.trace.span_lines import part_of
 from evaltui.core.trace.spans import Span, SpanTree, request_of
 from evaltui.traces.span import SPAN_ID, TRACE_ID, OtelSpan, SpanEvent
@@ -32,7 +32,7 @@ _NOT_HERE = "<not serializable>"
 
 def message_of(content: Json) -> Json:
     role = "assistant" if content.get("role") == "model" else "user"
-    return {"role": role, "parts": list(_parts(content.get("parts") or ()))}
+    return {"role": role, "parts": list(_parts(parts_in(content)))}
 
 
 def answer_of(content: Json | None, finish: str = "stop") -> list[Json]:
@@ -235,7 +235,7 @@ class _Turn:
                     [{"type": "function", **tool} for tool in request.tools]
                 )
         if answered is not None:
-            calls = any("function_call" in part for part in (answered.content or {}).get("parts") or ())
+            calls = any("function_call" in part for part in parts_in(answered.content))
             attributes["gen_ai.response.finish_reasons"] = ["tool_calls" if calls else "stop"]
             if (content := answered.content or self._done_after(answered)) is not None:
                 attributes["gen_ai.output.messages"] = _json(answer_of(content))
@@ -250,7 +250,7 @@ class _Turn:
             if event.kind == "model_request":
                 break
             if event.kind in ("text", "tool_call"):
-                parts += (event.content or {}).get("parts") or ()
+                parts += parts_in(event.content)
         return {"role": "model", "parts": parts} if parts else None
 
     def _tool(self, span: Span, parent: str) -> OtelSpan:

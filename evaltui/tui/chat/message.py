@@ -13,7 +13,7 @@ from textual.widget import Widget
 from evaltui.core.conversation.request_fields import RequestField, fields_of, typed_into
 from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_text
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
-from evaltui.core.model.events import Json, describe_response
+from evaltui.core.model.events import Json, describe_response, parts_in
 from evaltui.text.figures import counted, short_list, show_duration, show_number, show_size
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
@@ -71,7 +71,7 @@ class MessageDraft:
     def load(self, content: Json) -> str:
         """Loads a message; returns its text for the field."""
         self.end()
-        parts = content.get("parts") or []
+        parts = parts_in(content)
         responses = responses_in(content)
         if len(responses) == len(parts) == 1:
             self.changed_response = responses[0]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
-from evaltui.core.model.events import Event, output_text
+from evaltui.core.model.events import Event, output_text, parts_in
 from evaltui.core.model.outcome import Call, CallDiff, calls_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
@@ -218,12 +218,10 @@ def _texts(events: Sequence[Event], kind: str) -> Iterator[str]:
     for event in events:
         if event.kind == kind:
             yield from (
-                str(part["text"]) for part in _parts(event) if part.get("text") and not part.get("thought")
+                str(part["text"])
+                for part in parts_in(event.content)
+                if part.get("text") and not part.get("thought")
             )
-
-
-def _parts(event: Event) -> Sequence[Mapping[str, Any]]:
-    return (event.content or {}).get("parts") or []
 
 
 _MAX_RUNNING = 12
@@ -425,7 +423,7 @@ def waiting_line(events: Sequence[Event], now: float) -> Line:
 
 def calls_in(events: Sequence[Event]) -> list[Call]:
     """The calls of the agent in these events."""
-    contents = (event.content or {} for event in events if event.kind == "tool_call")
-    parts = (part for content in contents for part in content.get("parts") or [])
+    contents = (event.content for event in events if event.kind == "tool_call")
+    parts = (part for content in contents for part in parts_in(content))
     calls = (part.get("function_call") or {} for part in parts)
     return [Call(str(call.get("name", "")), call.get("args")) for call in calls]

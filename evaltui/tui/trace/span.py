@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from evaltui.core.model.events import SCRIPTED_PREFIX, Event, Json
+from evaltui.core.model.events import SCRIPTED_PREFIX, Event, Json, parts_in
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of, version_of
 from evaltui.core.trace.spans import Request, Span, ancestors, request_of
@@ -107,7 +107,7 @@ def graph_of(spans: Sequence[Span], turn: int | None) -> Graph:
 
 def _called_tool(span: Span) -> str:
     for event in span.events:
-        for part in (event.content or {}).get("parts") or ():
+        for part in parts_in(event.content):
             call = part.get("function_call") or part.get("function_response")
             if call:
                 return str(call.get("name") or "")
@@ -226,7 +226,7 @@ def write_response(page: Page, span: Span) -> None:
         if event.data.get("unrecorded"):
             page.text([("Not in the trace", "muted")])
         _write_texts(page, event)
-        for part in (event.content or {}).get("parts") or ():
+        for part in parts_in(event.content):
             _write_value_of(page, part)
 
 
@@ -270,8 +270,10 @@ def write_event(page: Page, event: Event) -> None:
 
 
 def _write_texts(page: Page, event: Event) -> None:
-    parts: list[dict[str, Any]] = (event.content or {}).get("parts") or []
-    texts = [("Thought" if part.get("thought") else "Text", str(part.get("text") or "")) for part in parts]
+    texts = [
+        ("Thought" if part.get("thought") else "Text", str(part.get("text") or ""))
+        for part in parts_in(event.content)
+    ]
     # In ADK it may be a whole content, which the JSON shows.
     instruction = event.data.get("system_instruction")
     texts += [("Instruction", instruction if isinstance(instruction, str) else "")]
@@ -325,7 +327,7 @@ def _write_contents(page: Page, request: Request) -> None:
 
 def _write_content(page: Page, content: Json, mark: Line, *, is_new: bool = True) -> None:
     role = visible(str(content.get("role") or "user"))
-    for part in content.get("parts") or ():
+    for part in parts_in(content):
         page.text(_part(part, "" if is_new else "muted"), [*mark, (f"{role:<7}", "muted")])
 
 
@@ -495,7 +497,7 @@ def source_of(span: Span, agent: AgentState) -> SourcePlace | None:
     if (failed := span.event("error")) is not None and failed.data.get("traceback"):
         return frame_place(agent.dir, str(failed.data["traceback"]))
     call = span.event("tool_call")
-    for part in (call.content or {}).get("parts") or [] if call else []:
+    for part in parts_in(call.content) if call else []:
         if (tool := place_of_tool(agent, str((part.get("function_call") or {}).get("name")))) is not None:
             return tool
     return place_of_agent(agent, span.agent)

@@ -23,7 +23,7 @@ from evaltui.core.conversation.waiting import (
     waiting_calls,
 )
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.events import Event, Json, describe_response
+from evaltui.core.model.events import Event, Json, describe_response, parts_in
 from evaltui.core.model.outcome import ErrorInfo, StateDiff, TurnResult
 from evaltui.project.agent_files import AgentFiles, Contents, changed_files, used_files
 from evaltui.project.watching import Changed
@@ -207,7 +207,7 @@ def shown_text(content: Json) -> str:
 
 def text_of(content: Json) -> str:
     """The texts of a genai Content as JSON, one per line; without files."""
-    return "\n".join(part["text"] for part in content.get("parts") or [] if part.get("text"))
+    return "\n".join(part["text"] for part in parts_in(content) if part.get("text"))
 
 
 class CurrentSession:

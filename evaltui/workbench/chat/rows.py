@@ -11,7 +11,7 @@ from evaltui.core.compare.diff import diff_state
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.events import Event, Json, Kind, output_text
+from evaltui.core.model.events import Event, Json, Kind, output_text, parts_in
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, shown_text
 
@@ -136,7 +136,7 @@ class _TurnRows:
         if self._new_code:
             self._add(Row("code", self._index, text=", ".join(self._new_code)))
         message = self.turn.content
-        files = tuple(map(_file, filter(_is_file, message.get("parts") or [])))
+        files = tuple(map(_file, filter(_is_file, parts_in(message))))
         self._user = self._add(Row("user", self._index, USER_NAME, shown_text(message), files=files))
         self._first = 0
 
@@ -350,7 +350,7 @@ class _Tokens:
 
 def _parts_of_text(event: Event) -> Iterator[tuple[RowKind, str, tuple[FileShown, ...]]]:
     """The parts of a text, those of one kind together."""
-    parts = [part for part in (event.content or {}).get("parts") or [] if _is_file(part) or _text(part)]
+    parts = [part for part in parts_in(event.content) if _is_file(part) or _text(part)]
     for kind, own in groupby(parts, _row_kind):
         of_kind = list(own)
         if kind == "file":
@@ -386,7 +386,7 @@ def _file(part: Mapping[str, Any]) -> FileShown:
 
 
 def _first_part(event: Event, name: str) -> Mapping[str, Any]:
-    parts = (event.content or {}).get("parts") or []
+    parts = parts_in(event.content)
     return next((part[name] for part in parts if part.get(name)), {})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from pydantic import TypeAdapter
 
-from ....core.model.events import Json, Step
+from ....core.model.events import Json, Step, parts_in
 from ..base import history
 from ..calls import Described
 from ..values import response_of, result_of, usage_of
@@ -138,7 +138,7 @@ def message_from_json(data: Json) -> Any:
 
 def message_of(content: Json) -> Any:
     """A user's content as a message; None where it only responds to calls."""
-    parts = [part for part in content.get("parts") or [] if "function_response" not in part]
+    parts = [part for part in parts_in(content) if "function_response" not in part]
     if len(parts) == 1 and "text" in parts[0]:
         return HumanMessage(parts[0]["text"])
     blocks = [block for part in parts if (block := _block(part)) is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ....core.model.events import Json, Step
+from ....core.model.events import Json, Step, parts_in
 from ..base import call_of
 from ..values import divided, response_of
 
@@ -126,7 +126,7 @@ def result_part(item: Json, name: str) -> Json:
 
 def input_message(content: Json) -> Json:
     """A user's message with texts, images and files, as an item."""
-    parts = [part for part in content.get("parts") or [] if part]
+    parts = [part for part in parts_in(content) if part]
     if all(part.keys() == {"text"} for part in parts):
         return {"role": "user", "content": "\n".join(part["text"] for part in parts)}
     return {"role": "user", "content": [_input_part(part) for part in parts]}

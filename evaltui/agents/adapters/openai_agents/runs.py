@@ -17,7 +17,7 @@ from agents.lifecycle import RunHooksBase
 from agents.run import AgentRunner
 from agents.tool_context import ToolContext
 
-from ....core.model.events import Json, Step, is_final
+from ....core.model.events import Json, Step, is_final, parts_in
 from ....core.recordings.entry import ToolCall
 from ...call_recorder import ToolOutcome
 from ...errors import describe_error
@@ -61,7 +61,7 @@ class ConversationLog:
         """Reports a step, see `Steps.report`."""
         self.steps.report(agent, content, final=final, **more)
         if nested_in.get() is None:
-            self.ended_with_text = final and any("text" in part for part in (content or {}).get("parts", ()))
+            self.ended_with_text = final and any("text" in part for part in parts_in(content))
 
     def add_call(self, part: Json, agent: str) -> None:
         """A call in a part is then open, until there is its result."""

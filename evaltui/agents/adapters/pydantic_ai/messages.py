@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import to_jsonable_python
 
-from ....core.model.events import Json, Step
+from ....core.model.events import Json, Step, parts_in
 from ..base import call_of, history
 from ..calls import Described
 from ..values import response_of, result_of, usage_of
@@ -169,7 +169,7 @@ def response_to_json(response: Any) -> Json:
 def response_from_json(data: Json) -> Any:
     """Reads a response. Raises pydantic's error for a response of another version of Pydantic AI."""
     message: Json = json.loads(json.dumps(data["message"]))
-    ids = iter(part["function_call"]["id"] for part in data.get("content", {}).get("parts", ()))
+    ids = iter(part["function_call"]["id"] for part in parts_in(data.get("content")))
     for part in message["parts"]:
         if part["part_kind"] == "tool-call":
             part["tool_call_id"] = next(ids)
@@ -180,7 +180,7 @@ def response_from_json(data: Json) -> Any:
 
 def prompt_of(content: Json) -> str | list[Any] | None:
     """A user's message as a prompt of Pydantic AI; None where it only responds to calls."""
-    items = user_items(content.get("parts") or [])
+    items = user_items(parts_in(content))
     if len(items) == 1 and isinstance(items[0], str):
         return items[0]
     return items or None

@@ -21,7 +21,7 @@ from a2a.utils.errors import A2AError
 from google.protobuf.json_format import Error, MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 
-from ....core.model.events import Json, Step
+from ....core.model.events import Json, Step, parts_in
 from ...errors import excerpt
 from ..base import (
     TEXTS_AND_FILES,
@@ -279,7 +279,7 @@ class A2ASession(AgentSession):
             self._report(turn.steps_of(await self._agent.task(turn.task_id, self._reporter)))
 
     def _message(self, content: Json) -> Json:
-        parts = [a2a for part in content.get("parts") or [] if (a2a := a2a_part(part)) is not None]
+        parts = [a2a for part in parts_in(content) if (a2a := a2a_part(part)) is not None]
         message: Json = {
             "messageId": uuid.uuid4().hex,
             "role": "ROLE_USER",
