@@ -21,7 +21,7 @@ from evaltui.commands.output import (
 )
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import REQUESTS, WaitingCall
-from evaltui.core.model.events import Event, Json, output_text, parts_in
+from evaltui.core.model.events import Event, Json, output_text, parts_in, spoken_texts
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, errors_in
 from evaltui.core.secrets import Secrets
@@ -149,7 +149,7 @@ class ChatLines:
     def _show_text(self, event: Event) -> None:
         parts = parts_in(event.content)
         thoughts = [part["text"] for part in parts if part.get("text") and part.get("thought")]
-        texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
+        texts = spoken_texts([event.content])
         nested = event.data.get("nested")
         if event.data.get("partial"):
             if not nested:

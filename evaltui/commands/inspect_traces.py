@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaltui.commands.output import write_lines, write_stdout
 from evaltui.commands.recorded import conversations_of
-from evaltui.core.model.events import CALLS, Event, Json, parts_in
+from evaltui.core.model.events import CALLS, Event, Json, parts_in, spoken_texts
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
@@ -112,8 +112,7 @@ def _response(events: Sequence[Event]) -> str | None:
         for event in events
         if event.kind == "text" and event.data.get("final") and not event.data.get("nested")
     ]
-    parts = parts_in(text_events[-1].content) if text_events else ()
-    texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
+    texts = spoken_texts(event.content for event in text_events[-1:])
     return "\n".join(texts) if texts else None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from evaltui.core.conversation.drafting import propose_eval_id
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import spoken_texts
 from evaltui.core.model.file_kinds import is_promptfoo
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath, Problem
@@ -41,7 +42,6 @@ from evaltui.exchange.row_cases import contents_of_messages
 from evaltui.exchange.row_files import CSV_SUFFIXES, read_rows
 from evaltui.project.eval_sets import data_of
 from evaltui.text.values import value_in_words
-from evaltui.traces.layouts.operation import texts
 
 _CODE_SUFFIXES = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh")
 _TEXT_SUFFIXES = (".txt", ".md", ".json", *YAML_SUFFIXES)
@@ -509,7 +509,7 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
         for content in turn.contents:
             if content["role"] == "user":
                 conversation.append({"user_content": content})
-            elif conversation and texts([content]):
+            elif conversation and spoken_texts([content]):
                 conversation[-1]["final_response"] = content
         conversation[-1] |= _stated(turn.expectations, len(conversation))
         case_rubrics += [text for kind, text in turn.expectations.rubrics if kind == CONVERSATION_RUBRIC]
@@ -521,7 +521,7 @@ def _case(suite: _Suite, key: str, turns: Sequence[_Turn], used_ids: set[str]) -
     first = turns[0].test
     description = first.data.get("description")
     named = key if not key.startswith("\n") else description if isinstance(description, str) else ""
-    eval_id = propose_eval_id(named or texts([conversation[0]["user_content"]])[0], used_ids)
+    eval_id = propose_eval_id(named or spoken_texts([conversation[0]["user_content"]])[0], used_ids)
     case: Json = {"eval_id": eval_id, "conversation": conversation}
     if case_rubrics:
         case["rubrics"] = [

@@ -11,6 +11,7 @@ from typing import Any
 from evaltui.core.conversation.drafting import propose_eval_id
 from evaltui.core.model.datasets import calls_of, turn_of
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import spoken_texts
 from evaltui.core.model.json_values import indexed_objects, list_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath, likely_typos
@@ -29,7 +30,7 @@ from evaltui.exchange.row_mapping import RowMapping, propose, require_message, r
 from evaltui.text.figures import counted
 from evaltui.text.values import did_you_mean, paragraphs, value_in_words
 from evaltui.traces.layouts.messages import ROLES, messages_of, without_attachments
-from evaltui.traces.layouts.operation import responses_in, texts
+from evaltui.traces.layouts.operation import responses_in
 
 _ARCHIVED = {"status": "ARCHIVED"}
 _ANY_ARGS = {"arg": "*", "match": "ignore"}
@@ -114,7 +115,7 @@ class _RowCase:
         conversation = [turn_of(user, events) for user, events in turns]
         rules = self._expect_calls(conversation)
         eval_id = self._value("id")
-        proposed = propose_eval_id("\n".join(texts(turns[0][:1])), used_ids)
+        proposed = propose_eval_id("\n".join(spoken_texts(turns[0][:1])), used_ids)
         eval_id = proposed if eval_id in (None, "") else str(eval_id).strip()
         case: Json = {"eval_id": eval_id, "conversation": conversation}
         if state := self._state():
@@ -430,7 +431,7 @@ def turns_of(contents: Sequence[Json], report: Report) -> list[tuple[Json, list[
         elif not turns:
             report((number,), "before the first message of the user")
     for number, (_, events) in enumerate(turns):
-        answers = [event for event in events if texts([event["content"]])]
+        answers = [event for event in events if spoken_texts([event["content"]])]
         if len(answers) > 1 and not any(calls_of(event["content"]) for event in events):
             report((), f"turn {number + 1} has several responses; the last one is expected")
         events[:] = _without_ids(events)

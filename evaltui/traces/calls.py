@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evaltui.core.model.events import spoken_texts
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.layouts.operation import Json, Operation, as_result, calls_in, responses_in, texts
+from evaltui.traces.layouts.operation import Json, Operation, as_result, calls_in, responses_in
 from evaltui.traces.trace_turn import Work
 
 
@@ -23,10 +24,10 @@ def answer_of(operation: Operation) -> list[Json] | None:
     parts = [part for content in outputs for part in content["parts"] if "function_response" not in part]
     if operation.whole or len(outputs) < 2:
         return parts
-    pieces, last = "".join(texts(outputs[:-1])), "".join(texts(outputs[-1:]))
+    pieces, last = "".join(spoken_texts(outputs[:-1])), "".join(spoken_texts(outputs[-1:]))
     if not pieces or not last.endswith(pieces):
         # Pieces without a whole, or several answers.
-        text = "".join(texts(outputs))
+        text = "".join(spoken_texts(outputs))
         return [*([{"text": text}] if text else []), *({"function_call": call} for call in calls_in(outputs))]
     calls = calls_in(outputs[-1:]) or calls_in(outputs)
     return [{"text": pieces}, *({"function_call": call} for call in calls)]
@@ -36,8 +37,8 @@ def may_hold_thoughts(operation: Operation) -> bool:
     """Whether texts of an answer may be thoughts, whose mark this layout does not keep."""
     if operation.whole or operation.outputs is None or not operation.is_adk:
         return False
-    last_texts = texts(operation.outputs[-1:])
-    pieces = "".join(texts(operation.outputs[:-1]))
+    last_texts = spoken_texts(operation.outputs[-1:])
+    pieces = "".join(spoken_texts(operation.outputs[:-1]))
     # Pieces that are less than the whole are the answer alone.
     is_all = not pieces or pieces == "".join(last_texts)
     return len(last_texts) > 1 and is_all and (operation.usage or {}).get("thoughts_token_count") != 0

@@ -25,6 +25,7 @@ from evaltui.core.model.events import (
     is_output,
     parts_in,
     split_step,
+    spoken_texts,
 )
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
@@ -32,7 +33,7 @@ from evaltui.text.values import common_length, finite_json, valid_json
 from evaltui.traces.calls import RENAMED, TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute, texts_in
-from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
+from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls
 from evaltui.traces.span import OtelSpan, SpanEvent
 from evaltui.traces.trace_turn import (
     TraceTurn,
@@ -494,8 +495,7 @@ def _last_values(events: Sequence[Event]) -> Iterator[str]:
 
 def _last_text(events: Sequence[Event]) -> str:
     text_events = [event for event in events if event.kind == "text" and not event.data.get("nested")]
-    parts = parts_in(text_events[-1].content) if text_events else ()
-    return "\n".join(part["text"] for part in parts if part.get("text") and not part.get("thought"))
+    return "\n".join(spoken_texts(event.content for event in text_events[-1:]))
 
 
 def _settle_texts_of_json(turn: TraceTurn) -> None:
@@ -508,7 +508,7 @@ def _settle_texts_of_json(turn: TraceTurn) -> None:
         if operation.kind != "agent":
             continue
         for model in turn.models:
-            answer = "\n".join(texts(model.operation.outputs or ()))
+            answer = "\n".join(spoken_texts(model.operation.outputs or ()))
             if _is_same_value(answer, operation.output_value):
                 operation.outputs = [{"role": "model", "parts": [{"text": answer}]}]
             elif model.operation.outputs is None and _is_same_value(

@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import pairwise, starmap
 from math import inf
 
-from evaltui.core.model.events import ANSWERS, CALLS, SOME_MODEL_CALLS, TEXTS, USER_MESSAGE
+from evaltui.core.model.events import ANSWERS, CALLS, SOME_MODEL_CALLS, TEXTS, USER_MESSAGE, spoken_texts
 from evaltui.traces.calls import answer_of, may_hold_thoughts
 from evaltui.traces.layouts.messages import without_attachments
-from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in, texts
+from evaltui.traces.layouts.operation import Json, Operation, calls_in, responses_in
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.trace_turn import (
     TraceTurn,
@@ -123,7 +123,7 @@ def _is_asked_anew(model: Work, before: Sequence[Work]) -> bool:
         user_message
         and instruction
         and all(content["role"] != "model" for content in inputs)
-        and texts(last.operation.outputs or ())
+        and spoken_texts(last.operation.outputs or ())
         and not calls_in(last.operation.outputs or ())
         and last.span.end <= model.span.start
         and all(
@@ -137,14 +137,14 @@ def _is_asked_anew(model: Work, before: Sequence[Work]) -> bool:
 def _has_text_beside_results(operation: Operation) -> bool:
     """Whether a request ends in results of calls with a text of the user in the same message."""
     last = (operation.inputs or [])[-1:]
-    return bool(responses_in(last) and texts([{"parts": user_parts(last)}]))
+    return bool(responses_in(last) and spoken_texts([{"parts": user_parts(last)}]))
 
 
 def _lacks_next_message(operation: Operation, before: Operation) -> bool:
     """Whether a request ends in the answer before it: what the user said to that is not recorded."""
     last = next((content for content in reversed(operation.inputs or ()) if content["parts"]), None)
-    answer = texts(before.outputs or ())
-    return bool(answer) and last is not None and last["role"] == "model" and texts([last]) == answer
+    answer = spoken_texts(before.outputs or ())
+    return bool(answer) and last is not None and last["role"] == "model" and spoken_texts([last]) == answer
 
 
 def _may_have_next_message(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
@@ -156,14 +156,14 @@ def _may_have_next_message(turn: TraceTurn, model: Work, before: Sequence[Work])
     if turn.lost or is_in_run or has_message or is_sent_response(model, last):
         return False
     end = max((place for place, content in enumerate(inputs, 1) if content["role"] == "model"), default=0)
-    messages = texts([{"parts": user_parts(inputs[end:])}])
+    messages = spoken_texts([{"parts": user_parts(inputs[end:])}])
     earlier = messages and [
-        text for work in before for text in texts([{"parts": user_parts(work.operation.inputs or ())}])
+        text for work in before for text in spoken_texts([{"parts": user_parts(work.operation.inputs or ())}])
     ]
     if any(text not in earlier for text in messages):
         return all(work.operation.inputs is not None for work in before)
     is_repeated = (last.agent, last.operation.instruction) == (model.agent, model.operation.instruction)
-    answered = texts(last.operation.outputs or ()) and not calls_in(last.operation.outputs or ())
+    answered = spoken_texts(last.operation.outputs or ()) and not calls_in(last.operation.outputs or ())
     return bool(messages and answered and is_repeated)
 
 
@@ -175,9 +175,9 @@ def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:
     places = [number for number, content in enumerate(inputs) if content["role"] == "model"]
     if not places or calls_in(inputs[places[-1] :]) or not user_parts(inputs[places[-1] + 1 :]):
         return False
-    answer = texts([inputs[places[-1]]])
+    answer = spoken_texts([inputs[places[-1]]])
     return any(
-        (answer and answer == texts(work.operation.outputs or ()))
+        (answer and answer == spoken_texts(work.operation.outputs or ()))
         or (
             work.operation.inputs
             and len(work.operation.inputs) < len(inputs)
@@ -453,7 +453,7 @@ def _inner_texts(turn: TraceTurn) -> set[str]:
 
 def _plain(parts: Sequence[Json] | None) -> str:
     """The words of parts in a line; "" where they are unknown."""
-    return one_spaced(" ".join(texts([{"parts": parts or ()}])))
+    return one_spaced(" ".join(spoken_texts([{"parts": parts or ()}])))
 
 
 def _missing_turn(message: Json, following: TraceTurn) -> TraceTurn:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evaltui.core.model.events import USER_MESSAGE, Event
+from evaltui.core.model.events import USER_MESSAGE, Event, spoken_texts
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls, texts
+from evaltui.traces.layouts.operation import Json, Operation, calls_in, makes_own_calls
 from evaltui.traces.span import OtelSpan
 
 
@@ -128,7 +128,7 @@ def user_message(turn: TraceTurn) -> list[Json] | None:
 def _is_sent(parts: Sequence[Json], models: Sequence[Work]) -> bool:
     """Whether a request has the texts of parts, or none is recorded: an argument may be no message."""
     requests = [
-        one_spaced(" ".join((model.operation.instruction, *texts(model.operation.inputs))))
+        one_spaced(" ".join((model.operation.instruction, *spoken_texts(model.operation.inputs))))
         for model in models
         if model.operation.inputs
     ]
@@ -171,7 +171,7 @@ def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[list[Json]]:
     for content in reversed(inputs):
         if content["role"] == "model":
             # What comes before an answered message is of an earlier turn.
-            if messages or (has_later and texts([content]) and not alone):
+            if messages or (has_later and spoken_texts([content]) and not alone):
                 break
         elif parts := user_parts([content]):
             messages = [parts, *messages]
@@ -191,7 +191,7 @@ def texts_of_others(inputs: Sequence[Json]) -> list[str]:
     for content in reversed(inputs):
         if content["role"] == "model" or user_parts([content]):
             break
-        others += texts([content])
+        others += spoken_texts([content])
     return others
 
 
@@ -251,7 +251,7 @@ def is_sent_response(later: Work, model: Work) -> bool:
     inputs, sent = later.operation.inputs or (), model.operation.inputs or ()
     if later.run != model.run or later.span.start < model.span.end or (sent and inputs[: len(sent)] == sent):
         return False
-    response = one_spaced(" ".join(texts(model.operation.outputs or ())))
+    response = one_spaced(" ".join(spoken_texts(model.operation.outputs or ())))
     others = (part for part in user_parts(inputs) if isinstance(part.get("text"), str))
     return bool(response) and any(response in one_spaced(part["text"]) for part in others)
 

@@ -23,7 +23,7 @@ from evaltui.core.model.base_model import NOT_REPORTED
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.datasets import checks_unspecified
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.events import parts_in
+from evaltui.core.model.events import spoken_texts
 from evaltui.core.model.json_values import field_of
 from evaltui.core.model.stored_cases import StoredCase, StoredCases, ids_and_turns
 from evaltui.text.figures import counted, short_list, show_number
@@ -84,7 +84,7 @@ def _data_traits(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
 
 
 def _has_text(content: Mapping[str, Any] | None) -> bool:
-    return any(part.get("text") and not part.get("thought") for part in parts_in(content))
+    return bool(spoken_texts([content]))
 
 
 def _has_texts(intermediate: Mapping[str, Any] | None) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from typing import Any, Literal, NamedTuple, get_args
@@ -190,8 +190,7 @@ class Step:
         """Whether the text of the step is its output, such as JSON that a model wrote by a schema."""
         if self.output is None:
             return False
-        texts = (part["text"] for part in self.parts if part.get("text") and not part.get("thought"))
-        return is_output("".join(texts), self.output)
+        return is_output("".join(spoken_texts([self.content])), self.output)
 
     def to_json(self) -> Json:
         return {
@@ -208,6 +207,12 @@ class Step:
 def parts_in(content: Mapping[str, Any] | None) -> list[Json]:
     """The parts of a genai Content as JSON."""
     return (content or {}).get("parts") or []
+
+
+def spoken_texts(contents: Iterable[Mapping[str, Any] | None]) -> list[str]:
+    """The texts of genai Contents as JSON that are not thoughts."""
+    parts = (part for content in contents for part in parts_in(content))
+    return [part["text"] for part in parts if part.get("text") and not part.get("thought")]
 
 
 def text(message: str, *, agent: str = "") -> Event:

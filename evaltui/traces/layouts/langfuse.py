@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaltui.core.model.events import spoken_texts
 from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import contents_of, instruction_in, is_unread, may_be_text, messages_of
@@ -15,7 +16,6 @@ from evaltui.traces.layouts.operation import (
     as_arguments,
     as_result,
     of_function,
-    texts,
     usage_of,
 )
 from evaltui.traces.span import OtelSpan
@@ -102,7 +102,7 @@ def _spoken(value: Any, role: str) -> Any:
         # A text among arguments is no JSON of its own.
         parsed = strings if len(strings) == 1 else None
     contents = contents_of(parsed, role)
-    return contents if contents and texts(contents) else None
+    return contents if contents and spoken_texts(contents) else None
 
 
 def _usage(attributes: Mapping[str, Any]) -> Any:

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from evaltui.core.model.events import output_text
+from evaltui.core.model.events import output_text, spoken_texts
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import either, object_of, objects
 from evaltui.traces.layouts.limits import json_attribute
-from evaltui.traces.layouts.operation import as_arguments, as_result, calls_in, texts
+from evaltui.traces.layouts.operation import as_arguments, as_result, calls_in
 
 Json = dict[str, Any]
 
@@ -84,7 +84,7 @@ def contents_of(value: Any, role: str = "user") -> list[Json] | None:
         is_followed = any(message["role"] == "user" for message in after)
         if run[0]["role"] != "system":
             contents += run
-        elif role == "user" and texts(last) and not calls_in(last) and not is_followed:
+        elif role == "user" and spoken_texts(last) and not calls_in(last) and not is_followed:
             contents.append({"role": role, "parts": []})
     return contents
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaltui.core.model.events import parts_in
+from evaltui.core.model.events import parts_in, spoken_texts
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import object_of
 from evaltui.traces.layouts.limits import json_attribute, lacks
@@ -29,7 +29,6 @@ from evaltui.traces.layouts.operation import (
     as_result,
     calls_in,
     of_function,
-    texts,
     usage_of,
 )
 from evaltui.traces.span import OtelSpan
@@ -190,7 +189,7 @@ def _spoken(value: Any, role: str, *, or_called: bool = False) -> list[Json] | N
     elif isinstance(parsed, int | float) and not isinstance(parsed, bool):
         parsed = [str(value)]
     contents = contents_of(parsed, role)
-    has_content = contents and (texts(contents) or (or_called and calls_in(contents)))
+    has_content = contents and (spoken_texts(contents) or (or_called and calls_in(contents)))
     return contents if has_content else None
 
 

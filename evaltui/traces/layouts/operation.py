@@ -203,16 +203,6 @@ def as_result(value: Any) -> Any:
     return value if isinstance(value, dict) or value is ABSENT else {"result": value}
 
 
-def texts(contents: Sequence[Json]) -> list[str]:
-    """The texts in contents that are not thoughts."""
-    return [
-        part["text"]
-        for content in contents
-        for part in content["parts"]
-        if part.get("text") and not part.get("thought")
-    ]
-
-
 def calls_in(contents: Sequence[Json]) -> list[Json]:
     return [
         part["function_call"] for content in contents for part in content["parts"] if "function_call" in part

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
-from evaltui.core.model.events import Event, output_text, parts_in
+from evaltui.core.model.events import Event, output_text, parts_in, spoken_texts
 from evaltui.core.model.outcome import Call, CallDiff, calls_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
@@ -132,7 +132,8 @@ def _write_turn(
     is_open = bool(events) and live.folding.is_open(key, usual=is_current)
     page.part(is_open=is_open or is_current)
     page.turns[number] = len(page.lines)
-    message = _expected_message(live.case, number) or next(_texts(events, "user"), "")
+    messages = spoken_texts(event.content for event in events if event.kind == "user")
+    message = _expected_message(live.case, number) or (messages[0] if messages else "")
     head: Line = [fold_mark(is_open) if events else ("  ", ""), (f"Turn {number + 1} ", "bold")]
     head += [_mark(diffs, events, is_current=is_current), (f"  {message}", "" if is_current else "muted")]
     calls = f"{show_number(len(made))}/{counted(len(expected), 'call')}{' so far' if is_current else ''}"
@@ -165,7 +166,7 @@ def _streamed_text(events: Sequence[Event]) -> str:
     """The last text of a turn, as far as it was streamed."""
     whole, pieces = "", ""
     for event in events:
-        text = "".join(_texts((event,), "text"))
+        text = "".join(spoken_texts([event.content])) if event.kind == "text" else ""
         if event.kind == "output" and event.data.get("answers"):
             text = output_text(event.data["output"])
         if event.data.get("partial"):
@@ -212,16 +213,6 @@ def _expected_message(case: EvalCase, number: int) -> str:
     turns = case.conversation or ()
     text = user_text(turns[number].user_content) if number < len(turns) else ""
     return " ".join(visible_block(text).split())
-
-
-def _texts(events: Sequence[Event], kind: str) -> Iterator[str]:
-    for event in events:
-        if event.kind == kind:
-            yield from (
-                str(part["text"])
-                for part in parts_in(event.content)
-                if part.get("text") and not part.get("thought")
-            )
 
 
 _MAX_RUNNING = 12
