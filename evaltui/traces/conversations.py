@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from evaltui.core.model.events import Event, parts_in
+from evaltui.core.model.events import Event, message_text
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_text
@@ -304,7 +304,7 @@ def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
     seconds = max(turn.end - turn.start, 0) / _SECOND if turn.start else 0.0
     return RecordedTurn(
         events,
-        _user_text(events[0]),
+        message_text(events[0].content),
         _untold(own) if own else made.untold,
         tuple(_remarks(events)),
         error_of(turn, number),
@@ -322,7 +322,9 @@ def _remarks(events: Sequence[Event]) -> Iterator[str]:
     yield from map(str, events[0].data.get(REMARKS) or ())
     if any(event.data.get("may_hold_thoughts") for event in events):
         yield "response may contain thoughts, which the trace does not mark"
-    if NOT_RECORDED in _user_text(events[0]) or any(event.data.get("lacks_attachment") for event in events):
+    if NOT_RECORDED in message_text(events[0].content) or any(
+        event.data.get("lacks_attachment") for event in events
+    ):
         yield f"an {NOT_RECORDED}"
 
 
@@ -332,11 +334,6 @@ def _untold(events: Sequence[Event]) -> Mapping[str, str]:
     return {
         what: event.data.get("remedies", {}).get(what, "the agent does not tell") for what, event in parts
     }
-
-
-def _user_text(event: Event) -> str:
-    parts = parts_in(event.content)
-    return "\n".join(part["text"] for part in parts if part.get("text"))
 
 
 def _own_events(text: Any) -> list[Event] | None:

@@ -16,7 +16,7 @@ from contextvars import Context, copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...core.model.events import Event, Json, Step, parts_in, text
+from ...core.model.events import Event, Json, Step, message_text, parts_in, text
 from ..threads import in_thread
 from .base import (
     DEFAULT_APP_NAME,
@@ -132,7 +132,7 @@ class FunctionSession(AgentSession):
         turn = _Turn(self._name, self._steps, self._call_numbers)
         context = copy_context()
         # The returned value shows the kind of callable, also where it is wrapped.
-        result = await self._in_thread(context, self._function, _message_text(content), self._session)
+        result = await self._in_thread(context, self._function, message_text(content), self._session)
         if isinstance(result, AsyncGenerator | Generator):
             async with aclosing(self._values(result, context)) as values:
                 async for value in values:
@@ -241,7 +241,3 @@ class _Turn:
             branch=event.branch,
             transfer=event.data.get("to") if event.kind == "transfer" else None,
         )
-
-
-def _message_text(content: Json) -> str:
-    return "\n".join(part["text"] for part in parts_in(content) if part.get("text"))

@@ -215,6 +215,11 @@ def spoken_texts(contents: Iterable[Mapping[str, Any] | None]) -> list[str]:
     return [part["text"] for part in parts if part.get("text") and not part.get("thought")]
 
 
+def message_text(content: Mapping[str, Any] | None) -> str:
+    """The texts of a user's message, a genai Content as JSON, one per line; without files."""
+    return "\n".join(part["text"] for part in parts_in(content) if part.get("text"))
+
+
 def text(message: str, *, agent: str = "") -> Event:
     """A text event of the agent; the last text of a turn is its final answer."""
     return Event("text", {"role": "model", "parts": [{"text": message}]}, agent=agent)

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from evaltui.core.conversation.request_fields import RequestField, fields_of, typed_into
 from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_text
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
-from evaltui.core.model.events import Json, describe_response, parts_in
+from evaltui.core.model.events import Json, describe_response, message_text, parts_in
 from evaltui.text.figures import counted, short_list, show_duration, show_number, show_size
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
@@ -27,7 +27,7 @@ from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.agent.first_minute import has_few_cases
-from evaltui.workbench.chat.conversation import ChatTurn, text_of
+from evaltui.workbench.chat.conversation import ChatTurn
 from evaltui.workbench.workbench import Workbench
 
 
@@ -77,7 +77,7 @@ class MessageDraft:
             self.changed_response = responses[0]
             return typed_text(responses[0].get("response"))
         self.attached = [("", part) for part in parts if not part.get("text")]
-        return text_of(content)
+        return message_text(content)
 
     def replace_turn(self, turn: ChatTurn, written: str) -> str:
         """Edits the message of a turn; the current draft is stored meanwhile."""

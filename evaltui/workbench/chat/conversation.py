@@ -23,7 +23,7 @@ from evaltui.core.conversation.waiting import (
     waiting_calls,
 )
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.events import Event, Json, describe_response, parts_in
+from evaltui.core.model.events import Event, Json, describe_response, message_text
 from evaltui.core.model.outcome import ErrorInfo, StateDiff, TurnResult
 from evaltui.project.agent_files import AgentFiles, Contents, changed_files, used_files
 from evaltui.project.watching import Changed
@@ -119,7 +119,7 @@ class ChatTurn:
     @property
     def text(self) -> str:
         """The text of the user's message, without files and responses."""
-        return text_of(self.content)
+        return message_text(self.content)
 
     @property
     def shown(self) -> str:
@@ -202,12 +202,7 @@ def state_after(state: Json, events: Sequence[Event]) -> Json:
 
 def shown_text(content: Json) -> str:
     """The texts and responses of a genai Content as JSON, one per line; without files."""
-    return "\n".join(filter(None, [text_of(content), *map(describe_response, responses_in(content))]))
-
-
-def text_of(content: Json) -> str:
-    """The texts of a genai Content as JSON, one per line; without files."""
-    return "\n".join(part["text"] for part in parts_in(content) if part.get("text"))
+    return "\n".join(filter(None, [message_text(content), *map(describe_response, responses_in(content))]))
 
 
 class CurrentSession:
