@@ -25,6 +25,7 @@ from evaltui.core.compare.explain import summary
 from evaltui.core.model.outcome import MetricResult
 from evaltui.core.secrets import Secrets
 from evaltui.project.agent_address import AgentAddress
+from evaltui.project.hosts import is_loopback
 from evaltui.project.packages import MissingExtraError
 from evaltui.project.settings import secrets_of
 from evaltui.project.workspace import open_workspace
@@ -36,7 +37,6 @@ from evaltui.text.lines import Line, wrap
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
-from evaltui.traces.receiver.hosts import is_loopback
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 
 _LAST_SECONDS = 8.0

@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.project.hosts import is_any, is_loopback
 from evaltui.project.packages import MissingExtraError, require_extra
 from evaltui.runner.interrupts import INTERRUPTED, run_interruptible
 from evaltui.serving.access import Access, new_secret, origin_of
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
-from evaltui.traces.receiver.hosts import is_any, is_loopback
 
 # Characters. Of a token that somebody chose: whoever has it may run the agent.
 _MIN_TOKEN = 16

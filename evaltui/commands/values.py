@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.errors import TRANSIENT_KINDS, ErrorKind
 from evaltui.core.model.limits import Limit, parse_limit
+from evaltui.project.hosts import canonical
 from evaltui.project.remote_address import is_url
 from evaltui.project.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, refusal_of
 from evaltui.text.values import MAX_VALUE, cut
-from evaltui.traces.receiver.hosts import canonical
 
 if TYPE_CHECKING:
     from evaltui.runs.shards import Shard

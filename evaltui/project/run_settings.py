@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -19,6 +18,7 @@ from evaltui.core.model.variants import Variant, variants_of
 from evaltui.documents.files import read_regular, typed_path
 from evaltui.documents.json_text import why_unreadable
 from evaltui.project.folders import agent_folder, seen_from_here
+from evaltui.project.hosts import is_loopback
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, nearest_word, show_value
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def dask_address(scheduler: str) -> str:
 def refusal_of(scheduler: str) -> str:
     """A sentence on plain TCP to another machine; "" for any other name."""
     match = _REMOTE.fullmatch(scheduler)
-    if match is None or match[1] != "tcp" or _is_loopback(match[2]):
+    if match is None or match[1] != "tcp" or is_loopback(match[2]):
         return ""
     return f"{scheduler}: {_WITHOUT_TLS}. Use tls://, or {_INSECURE}{scheduler} on a network that you trust"
 
@@ -169,15 +169,6 @@ def refusal_of(scheduler: str) -> str:
 def warning_of(scheduler: str) -> str:
     """A sentence on plain TCP to another machine that was asked for; "" for any other name."""
     return f"{scheduler}: {_WITHOUT_TLS}" if scheduler.startswith(_INSECURE) else ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_count(value: object) -> bool:

@@ -20,6 +20,7 @@ from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.documents.own_folder import make_own_folder
 from evaltui.project.agent_address import AgentAddress
 from evaltui.project.folders import agent_folder
+from evaltui.project.hosts import in_url
 from evaltui.project.packages import require_extra
 from evaltui.project.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
@@ -35,7 +36,6 @@ from evaltui.traces.conversations import Conversations, RecordedConversation, co
 from evaltui.traces.drafting import missing_content
 from evaltui.traces.pairing import CaseToPair, pair
 from evaltui.traces.receiver import OTLP_PORT
-from evaltui.traces.receiver.hosts import in_url
 from evaltui.traces.receiver.intake import Counts, Intake
 from evaltui.traces.receiver.spool import LARGEST_SESSION, SPOOL, Spool, SpoolError, open_spool
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from evaltui.project.hosts import canonical, host_name, in_url, is_any, is_loopback, same_secret
 from evaltui.text.values import cut, visible
-from evaltui.traces.receiver.hosts import canonical, host_name, in_url, is_any, is_loopback, same_secret
 
 _PORTS = {"http": 80, "https": 443}
 # Characters. Nobody has a longer one by chance.

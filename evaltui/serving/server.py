@@ -24,8 +24,8 @@ from typing import NamedTuple
 import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from evaltui.project.hosts import in_url
 from evaltui.serving.access import Access, RefusedError
-from evaltui.traces.receiver.hosts import in_url
 from evaltui.traces.receiver.http_server import HEAD_SECONDS, SERVER_HEADER, HttpServer
 from evaltui.workbench.case.editors import IN_BROWSER
 

@@ -51,7 +51,11 @@ def test_beyond_loopback_plain_tcp_is_refused_unless_it_is_asked_for(host, capsy
 
 
 @pytest.mark.parametrize(
-    "text", ["local:3", "off", "tcp://127.0.0.1:1", "tcp://localhost:1", "tcp://[::1]:1"]
+    "text",
+    [
+        *("local:3", "off", "tcp://127.0.0.1:1", "tcp://[::1]:1"),
+        *("tcp://localhost:1", "tcp://LOCALHOST:1", "tcp://localhost.:1"),
+    ],
 )
 def test_loopback_needs_no_tls(text):
     assert is_scheduler(text)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from google.rpc.status_pb2 import Status
 
-from evaltui.traces.receiver.hosts import host_name, is_loopback, same_secret
+from evaltui.project.hosts import host_name, is_loopback, same_secret
 from evaltui.traces.receiver.http_server import HEAD_SECONDS, SERVER_HEADER, HttpServer
 from evaltui.traces.receiver.intake import BusyError, Intake
 from evaltui.traces.receiver.parts import LONGEST_BODY, BadBodyError, Encoding, Signal, TooLargeBodyError

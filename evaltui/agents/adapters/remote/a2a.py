@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import uuid
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -22,6 +21,7 @@ from google.protobuf.json_format import Error, MessageToDict, ParseDict, ParseEr
 from google.protobuf.message import Message
 
 from ....core.model.events import Json, Step, parts_in
+from ....project.hosts import is_any
 from ...errors import excerpt
 from ..base import (
     TEXTS_AND_FILES,
@@ -44,7 +44,7 @@ from .requests import (
     Server,
     UnreachableError,
     http_client,
-    is_loopback,
+    is_here,
     is_rate_limited,
     is_transient,
     remote_error,
@@ -411,11 +411,5 @@ def _port(scheme: str, port: int | None) -> int | None:
 
 
 def _is_same_host(user_host: str, card_host: str) -> bool:
-    both_local = is_loopback(user_host) and is_loopback(card_host)
-    return user_host == card_host or _is_any(card_host) or both_local
-
-
-def _is_any(host: str) -> bool:
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_unspecified
-    return False
+    both_local = is_here(user_host) and is_here(card_host)
+    return user_host == card_host or is_any(card_host) or both_local

@@ -4,7 +4,6 @@ them."""
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import os
 import ssl
@@ -23,6 +22,7 @@ from tenacity import (
 )
 
 from ....core.model.errors import ErrorKind
+from ....project.hosts import in_url, is_loopback
 from ....text.figures import counted, show_duration, show_size
 from ...errors import PlacedError, excerpt
 from ...exception_kinds import kind_of_status, wait_in_headers
@@ -232,11 +232,11 @@ def http_client(url: str, headers: Mapping[str, str]) -> httpx.AsyncClient:
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
-    is_here = is_loopback(host)
+    is_local = is_here(host)
     # None means without a proxy.
-    mounts = {f"all://{f'[{host}]' if ':' in host else host}": None} if is_here else None
+    mounts = {f"all://{in_url(host)}": None} if is_local else None
     # Without TLS, reading certificates would take longer than a turn on this machine.
-    empty_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here and parts.scheme == "http" else None
+    empty_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_local and parts.scheme == "http" else None
     return httpx.AsyncClient(
         headers=headers,
         verify=empty_context or True,
@@ -247,11 +247,9 @@ def http_client(url: str, headers: Mapping[str, str]) -> httpx.AsyncClient:
     )
 
 
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+def is_here(host: str) -> bool:
+    """Whether a host is this machine, also by a name below `localhost`."""
+    return is_loopback(host) or host.endswith(".localhost")
 
 
 class Server:
