@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from evaltui.core.compare.repeats import is_pass_rate
 from evaltui.core.metrics.config_validation import rubric_problems, validate_config
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig
@@ -102,8 +103,7 @@ def read_config_argument(config: ConfigArgument) -> ConfigInUse | None:
 
 
 def _is_pass_rule(value: object) -> bool:
-    is_rate = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
-    return value in ("all", "majority") or is_rate
+    return value in ("all", "majority") or is_pass_rate(value)
 
 
 _PATH_KIND = Kind("a path", "", lambda value: isinstance(value, str | Path))

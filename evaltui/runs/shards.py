@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.case_id import CaseId, case_text, fingerprint
+from evaltui.core.model.json_values import is_number
 from evaltui.core.model.stored_cases import StoredCases
 from evaltui.documents.files import write_atomically
 from evaltui.runner.plan import SetPlan
@@ -141,7 +142,7 @@ def read_durations(path: Path) -> dict[CaseId, float]:
     durations: dict[CaseId, float] = {}
     for case_path, cases in _members(path, data):
         for eval_id, seconds in _members(path, cases, case_path):
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
+            if not is_number(seconds) or not 0 <= seconds < 1e9:
                 place = f"{case_path}: {eval_id}"
                 raise DurationsError(f"{path}: {place} is {value_in_words(seconds)}, not a number of seconds")
             durations[CaseId(case_path, eval_id)] = float(seconds)

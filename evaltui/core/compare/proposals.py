@@ -16,9 +16,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from evaltui.core.matching.pairing import common_ends
-from evaltui.core.matching.rules import exact_decimal, is_number, lets_pass, match_in_words
+from evaltui.core.matching.rules import exact_decimal, lets_pass, match_in_words
 from evaltui.core.model.arg_rule import ALL_ARGS, ANY_INDEX, ArgPath, ArgRule, arg_path_text
-from evaltui.core.model.json_values import ABSENT
+from evaltui.core.model.json_values import ABSENT, is_number
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.regexes import SlowRegexError
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 from math import ceil, log
-from typing import Literal
+from typing import Any, Literal
 
 from evaltui.core.compare.explain import args_in_words
 from evaltui.core.model.confidence import Answer, Confidence, Decision
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.errors import NOT_RECORDED, ErrorKind
+from evaltui.core.model.json_values import is_number
 from evaltui.core.model.outcome import (
     Call,
     CaseResult,
@@ -288,6 +289,11 @@ def passes_needed(pass_if: PassIf, runs: int) -> float:
         return runs // 2 + 1
     # A rate such as 0.6 of 5 must not become 3.0000000000000004.
     return round(float(pass_if) * runs, 9)
+
+
+def is_pass_rate(value: Any) -> bool:
+    """Whether a value of a config or an argument is a rate of repeats that must pass."""
+    return is_number(value) and 0 < value <= 1
 
 
 def pass_if_of(policy: str) -> PassIf:

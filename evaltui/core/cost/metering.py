@@ -18,6 +18,7 @@ from evaltui.core.model.events import (
     Event,
     Json,
 )
+from evaltui.core.model.json_values import is_number
 from evaltui.core.model.served import ServedModel, served_models
 from evaltui.core.model.spending import ModelSpending, Payer, Spending, Tokens
 
@@ -72,7 +73,7 @@ def _count(value: Any) -> int | None:
     """A count of tokens; None for an invalid one."""
     if value is None:
         return None
-    is_count = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT
+    is_count = is_number(value) and 0 <= value < _MAX_COUNT
     return int(value) if is_count and value == int(value) else None
 
 

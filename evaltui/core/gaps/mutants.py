@@ -23,7 +23,7 @@ from evaltui.core.gaps.changes import (
     with_number,
     without_values,
 )
-from evaltui.core.matching.rules import is_number, same_args
+from evaltui.core.matching.rules import same_args
 from evaltui.core.metrics.answer_rules import ANSWER_RULES
 from evaltui.core.metrics.metric import left_out_turns
 from evaltui.core.metrics.registry import METRICS
@@ -48,7 +48,7 @@ from evaltui.core.model.eval_set import (
     tool_responses,
 )
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS
-from evaltui.core.model.json_values import ABSENT
+from evaltui.core.model.json_values import ABSENT, is_number
 from evaltui.core.model.renaming import TRANSFER
 from evaltui.core.scoring import FINAL_STATE, Expected, decides_by_judge, metric_input
 from evaltui.text.values import show_value

@@ -50,6 +50,7 @@ from evaltui.core.model.json_values import (
     ABSENT,
     equal,
     hashable_value,
+    is_number,
     side_by_side,
     value_at,
     without_places,
@@ -258,11 +259,6 @@ def lets_pass(
         case MatchBy(any_of=list(values)):
             return any(equal(without_places(value, left_out), actual) for value in values)
     return False
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number and no boolean."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
 def exact_decimal(number: float) -> Decimal:

@@ -145,6 +145,11 @@ def member(data: Mapping[str, Any], name: str, kind: Any, absent: Any = ...) -> 
     return value
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number and no boolean."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
 def text_or_empty(value: Any) -> str:
     """The value if it is a text; "" for any other."""
     return value if isinstance(value, str) else ""

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...text.figures import counted
+from .json_values import is_number
 
 if TYPE_CHECKING:
     from evaltui.core.model.spending import Spending
@@ -92,8 +93,7 @@ def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
     if not values:
         raise ValueError(f"no limit is given: {', '.join(KEYS)}")
     for key, value in values.items():
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not is_number or value <= 0 or (key == "concurrent" and value != int(value)):
+        if not is_number(value) or value <= 0 or (key == "concurrent" and value != int(value)):
             number_kind = "a whole number" if key == "concurrent" else "a number"
             raise ValueError(f"{key} ({KEYS[key]}) is not {number_kind} above 0")
     rpm, tpm, concurrent = (values.get(key) for key in ("rpm", "tpm", "concurrent"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 
+from evaltui.core.model.json_values import is_number
 from evaltui.core.model.outcome import Status
 from evaltui.core.statistics import wilson
 from evaltui.runs.listing import RunRow
@@ -157,8 +158,8 @@ def _criteria(row: RunRow) -> Iterator[tuple[str, str]]:
         criteria = (eval_set.config or {}).get("criteria")
         for name, value in criteria.items() if isinstance(criteria, dict) else ():
             threshold = value.get("threshold") if isinstance(value, dict) else value
-            has_threshold = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-            criteria_names[visible(str(name)), show_score(threshold) if has_threshold else ""] = None
+            shown = show_score(threshold) if is_number(threshold) else ""
+            criteria_names[visible(str(name)), shown] = None
     yield from criteria_names
 
 

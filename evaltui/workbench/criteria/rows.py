@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from evaltui.core.compare.repeats import is_pass_rate
 from evaltui.core.matching.rules import match_in_words
 from evaltui.core.metrics.answer_rules import check_in_words
 from evaltui.core.metrics.declaration import Option, Subject, own_metric_options
@@ -285,8 +286,7 @@ def _pass_if(config: ConfigEditor) -> PassIf:
     value = value_at(config.config, ("evaltui", "repeats", "pass_if"))
     if value == "majority":
         return "majority"
-    is_rate = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
-    return float(value) if is_rate else "all"
+    return float(value) if is_pass_rate(value) else "all"
 
 
 def reference_text(entry: Mapping[str, Any]) -> str:
