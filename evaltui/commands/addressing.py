@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.project.agents import agents_in, agents_named
+from evaltui.project.folders import seen_from_here
 from evaltui.project.interpreters import find_interpreter
 from evaltui.project.modules import ModuleNotThereError, find_module
 from evaltui.project.remote_address import checked_headers, checked_url
@@ -76,12 +77,11 @@ def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
             raise ValueError(f"-m names the agent; leave out {word}")
         options.selectors = [str(word), *options.selectors]
     try:
-        here = Path.cwd()
         python = find_interpreter(Path(), getattr(options, "python", None)).executable
         path = find_module(options.module, python, starts=_runs_agent(options))
     except (ModuleNotThereError, OSError) as error:
         raise ValueError(f"-m: {error}") from error
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    return Path(seen_from_here(path))
 
 
 def _runs_agent(options: argparse.Namespace) -> bool:

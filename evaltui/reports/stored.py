@@ -13,7 +13,7 @@ from evaltui.core.model.limits import Amount
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.project.agent_address import AgentAddress
-from evaltui.project.folders import file_of
+from evaltui.project.folders import file_of, seen_from_here
 from evaltui.runs.history import StoredRun, missing_case_notes
 from evaltui.runs.report import ReportedCases, RunReport, no_events
 from evaltui.runs.run_file import RunFile
@@ -72,7 +72,7 @@ def _sets(header: RunHeader, cases: ReportedCases) -> Iterator[SelectedSet]:
         yield (
             selected
             if selected.file is not None
-            else replace(selected, file=_path_from_here(selected, agent_dir))
+            else replace(selected, file=seen_from_here(file_of(agent_dir, selected.path)))
         )
     paths = {selected.path for selected in header.sets}
     for case_path, label in dict.fromkeys(
@@ -80,11 +80,6 @@ def _sets(header: RunHeader, cases: ReportedCases) -> Iterator[SelectedSet]:
     ):
         if case_path not in paths:
             yield SelectedSet(case_path, label, ())
-
-
-def _path_from_here(selected: SelectedSet, agent_dir: Path) -> str:
-    path = file_of(agent_dir, selected.path)
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _notes(run: StoredRun, file: RunFile) -> Iterator[str]:
