@@ -317,7 +317,7 @@ def _export_set(options: argparse.Namespace) -> int:
 def _warn_of_secrets(agent_dir: Path, path: Path, read: SetData) -> None:
     """Warns of secrets in cases: unlike a run, a set is exported as it is."""
     secrets = secrets_of(agent_dir)
-    cases = read.data[spelling_in(CASES, read.data)]
+    cases = field_of(read.data, CASES)
     with_secrets = [str(field_of(case, "eval_id")) for case in cases if secrets.without(case) != case]
     if with_secrets:
         number = counted(len(with_secrets), "case has", "cases have")

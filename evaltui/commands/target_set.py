@@ -13,7 +13,7 @@ from evaltui.core.conversation.drafting import CaseDraft
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase, tool_calls
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem, errors_in
 from evaltui.documents.case_file import CaseFile
@@ -60,7 +60,7 @@ def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
     eval_set = SetEditor.copied(document.value)
     ids: set[Any] = set(eval_set.eval_ids)
     for case in added:
-        eval_id = case.get(spelling_in("eval_id", case))
+        eval_id = field_of(case, "eval_id")
         if eval_id in ids:
             message = f"already has a case {eval_id!r}; choose another id"
             raise _unusable(source.path, (cases_key,), message)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import required_field
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.json_values import field_of, spelling_in
 from evaltui.core.model.old_formats import Format, kind_of
 from evaltui.core.model.problems import EvalSetError, Problem, errors_in, merge_same_kind
 from evaltui.core.model.stored_cases import CaseList, StoredCase
@@ -224,7 +224,7 @@ def _validated_at_once(file: EvalSetFile, read: SetData) -> EvalSetFile:
     cases = file.cases
     if loaded.eval_set is not None:
         # By their texts, they are the cases of the list, which has no models.
-        cases = tuple(map(StoredCase.of_data, loaded.data[spelling_in("eval_cases", loaded.data)]))
+        cases = tuple(map(StoredCase.of_data, field_of(loaded.data, "eval_cases")))
     return replace(file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True)
 
 
@@ -250,7 +250,7 @@ def edited(file: EvalSetFile, document: CaseFile, *, validate: bool) -> EvalSetF
     return replace(
         # Whatever has become of the file meanwhile.
         replace(file, format=own_format, document=document, stamp=None, fingerprint=None),
-        eval_set_id=str(data.get(spelling_in("eval_set_id", data)) or file.eval_set_id),
+        eval_set_id=str(field_of(data, "eval_set_id") or file.eval_set_id),
         cases=cases,
         problems=tuple(problems),
         eval_set=eval_set,

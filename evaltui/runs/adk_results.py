@@ -24,7 +24,7 @@ from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.metrics.registry import info_of
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation, full_text, scored_text, unscored_texts
-from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.json_values import field_of, list_or_empty
 from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import (
     CaseResult,
@@ -198,31 +198,27 @@ def run_from_adk(data: Any) -> AdkRun:
 
     Raises ValueError for other data.
     """
-    if not isinstance(data, dict) or not isinstance(_get(data, "eval_case_results"), list):
+    if not isinstance(data, dict) or not isinstance(field_of(data, "eval_case_results"), list):
         raise ValueError("`eval_case_results` is missing")
-    eval_set_id = str(_get(data, "eval_set_id") or "")
+    eval_set_id = str(field_of(data, "eval_set_id") or "")
     repeats: dict[tuple[str, str], list[RepeatResult]] = {}
-    for number, entry in enumerate(_get(data, "eval_case_results")):
+    for number, entry in enumerate(field_of(data, "eval_case_results")):
         if not isinstance(entry, dict):
             raise ValueError(f"`eval_case_results[{number}]` is not an object")
         # Files of the first versions name the set in a key that has another name now.
-        own = _get(entry, "eval_set_id") or _get(entry, "eval_set_file") or eval_set_id
-        repeats.setdefault((str(own), str(_get(entry, "eval_id") or "")), []).append(_repeat(entry))
+        own = field_of(entry, "eval_set_id") or field_of(entry, "eval_set_file") or eval_set_id
+        repeats.setdefault((str(own), str(field_of(entry, "eval_id") or "")), []).append(_repeat(entry))
     cases = tuple(case_over_repeats(*key, results, "all") for key, results in repeats.items())
     return AdkRun(
-        id=str(_get(data, "eval_set_result_id") or ""),
+        id=str(field_of(data, "eval_set_result_id") or ""),
         eval_set_id=eval_set_id,
-        created=_number(_get(data, "creation_timestamp")) or 0.0,
+        created=_number(field_of(data, "creation_timestamp")) or 0.0,
         cases=cases,
     )
 
 
-def _get(data: Json, name: str) -> Any:
-    return data.get(spelling_in(name, data))
-
-
 def _objects(value: Any) -> Iterator[Json]:
-    return (item for item in value or () if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    return (item for item in list_or_empty(value) if isinstance(item, dict))
 
 
 def _number(value: Any) -> float | None:
@@ -237,9 +233,9 @@ def _status(value: Any) -> Status:
 
 
 def _repeat(entry: Json) -> RepeatResult:
-    turns = list(_objects(_get(entry, "eval_metric_result_per_invocation")))
-    metrics = [_metric(metric, turns) for metric in _objects(_get(entry, "overall_eval_metric_results"))]
-    status = _status(_get(entry, "final_eval_status"))
+    turns = list(_objects(field_of(entry, "eval_metric_result_per_invocation")))
+    metrics = [_metric(metric, turns) for metric in _objects(field_of(entry, "overall_eval_metric_results"))]
+    status = _status(field_of(entry, "final_eval_status"))
     error = None
     if status is Status.PASSED and any(metric.status is Status.FAILED for metric in metrics):
         # google-adk writes no such entry; metrics that it did not evaluate fail none.
@@ -250,10 +246,10 @@ def _repeat(entry: Json) -> RepeatResult:
         error = ErrorInfo(
             "Error", "the agent raised an error, of which google-adk keeps no message", kind=None
         )
-    actual = [_invocation(_get(turn, "actual_invocation")) for turn in turns]
-    expected = [_invocation(_get(turn, "expected_invocation")) for turn in turns]
+    actual = [_invocation(field_of(turn, "actual_invocation")) for turn in turns]
+    expected = [_invocation(field_of(turn, "expected_invocation")) for turn in turns]
     readable = [invocation for invocation in actual if invocation is not None]
-    simulated = all(_get(turn, "expected_invocation") is None for turn in turns)
+    simulated = all(field_of(turn, "expected_invocation") is None for turn in turns)
     return RepeatResult(
         status=status,
         metrics=tuple(metrics),
@@ -261,21 +257,21 @@ def _repeat(entry: Json) -> RepeatResult:
         actual=tuple(readable) if len(readable) == len(actual) else (),
         turns=tuple(_turns(expected, actual, metrics, simulated=simulated)),
         seconds=round(sum(invocation.duration or 0.0 for invocation in readable), 3),
-        session_id=str(_get(entry, "session_id") or ""),
-        user_id=str(_get(entry, "user_id") or ""),
+        session_id=str(field_of(entry, "session_id") or ""),
+        user_id=str(field_of(entry, "user_id") or ""),
     )
 
 
 def _metric(metric: Json, turns: Sequence[Json]) -> MetricResult:
-    name = str(_get(metric, "metric_name") or "")
-    by_turn = (_objects(_get(turn, "eval_metric_results")) for turn in turns)
+    name = str(field_of(metric, "metric_name") or "")
+    by_turn = (_objects(field_of(turn, "eval_metric_results")) for turn in turns)
     of_metric = [
-        next((result for result in some if _get(result, "metric_name") == name), None) for some in by_turn
+        next((result for result in some if field_of(result, "metric_name") == name), None) for some in by_turn
     ]
     per_turn = [
         InvocationScore(
-            _number(_get(result, "score")),
-            _status(_get(result, "eval_status")),
+            _number(field_of(result, "score")),
+            _status(field_of(result, "eval_status")),
             judgements=tuple(_judgements(name, result, turn)),
         )
         for result, turn in zip(of_metric, turns, strict=True)
@@ -286,9 +282,9 @@ def _metric(metric: Json, turns: Sequence[Json]) -> MetricResult:
     own = "" if any(turn.judgements for turn in aligned) else "; ".join(_rationales(metric))
     return MetricResult(
         name=name,
-        score=_number(_get(metric, "score")),
-        threshold=_number(_get(metric, "threshold")),
-        status=_status(_get(metric, "eval_status")),
+        score=_number(field_of(metric, "score")),
+        threshold=_number(field_of(metric, "threshold")),
+        status=_status(field_of(metric, "eval_status")),
         per_invocation=aligned,
         reason=own,
     )
@@ -296,13 +292,12 @@ def _metric(metric: Json, turns: Sequence[Json]) -> MetricResult:
 
 def _rationales(metric: Json) -> Iterator[str]:
     for score in _rubric_scores(metric):
-        if rationale := _get(score, "rationale"):
-            yield f"{_get(score, 'rubric_id')}: {rationale}"
+        if rationale := field_of(score, "rationale"):
+            yield f"{field_of(score, 'rubric_id')}: {rationale}"
 
 
 def _rubric_scores(metric: Json) -> Iterator[Json]:
-    details = _get(metric, "details")
-    return _objects(_get(details, "rubric_scores")) if isinstance(details, dict) else iter(())
+    return _objects(field_of(field_of(metric, "details"), "rubric_scores"))
 
 
 def _judgements(name: str, metric: Json, turn: Json) -> Iterator[Judgement]:
@@ -310,23 +305,22 @@ def _judgements(name: str, metric: Json, turn: Json) -> Iterator[Judgement]:
     scores = list(_rubric_scores(metric))
     texts = dict(_rubric_texts(metric, turn)) if scores else {}
     for rubric_score in scores:
-        rubric_id = str(_get(rubric_score, "rubric_id") or "")
-        score = _number(_get(rubric_score, "score"))
+        rubric_id = str(field_of(rubric_score, "rubric_id") or "")
+        score = _number(field_of(rubric_score, "score"))
         is_sentence, is_whole = info_of(name).judged_item == "sentence", rubric_id == EXPLANATION
         yield Judgement(
             id="" if is_sentence or is_whole else rubric_id,
             subject=rubric_id if is_sentence else texts.get(rubric_id, ""),
-            score=_number(_get(metric, "score")) if is_whole and score is None else score,
-            rationale=str(_get(rubric_score, "rationale") or ""),
+            score=_number(field_of(metric, "score")) if is_whole and score is None else score,
+            rationale=str(field_of(rubric_score, "rationale") or ""),
         )
 
 
 def _rubric_texts(metric: Json, turn: Json) -> Iterator[tuple[str, str]]:
-    for holder in (_get(metric, "criterion"), _get(turn, "actual_invocation")):
-        for rubric in _objects(_get(holder, "rubrics")) if isinstance(holder, dict) else ():
-            content = _get(rubric, "rubric_content")
-            text = _get(content, "text_property") if isinstance(content, dict) else None
-            yield str(_get(rubric, "rubric_id") or ""), str(text or "")
+    for holder in (field_of(metric, "criterion"), field_of(turn, "actual_invocation")):
+        for rubric in _objects(field_of(holder, "rubrics")):
+            text = field_of(field_of(rubric, "rubric_content"), "text_property")
+            yield str(field_of(rubric, "rubric_id") or ""), str(text or "")
 
 
 def _invocation(data: Any) -> Invocation | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evaltui.core.model.datasets import RecordedCase, recorded_cases
 from evaltui.core.model.events import ANSWERS, CALLS, MODEL_CALLS, Event, Json, Step, is_final, split_step
-from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.json_values import field_of
 from evaltui.text.figures import counted, short_list
 from evaltui.traces.span import Recorded, UnreadableTraceError
 from evaltui.traces.writing.turn import Held, spans_of_turns
@@ -33,7 +33,7 @@ def read_dataset(data: Json) -> Recorded:
         held = Held(name, next(iter(authors), "model"), 0, {_CASE: case.eval_case_id})
         recorded.spans += spans_of_turns(held, list(_events(case)), ())
     further = sum(case.number > 0 for case in runs)
-    unrecorded = len(data[spelling_in("eval_cases", data)]) - (len(runs) - further)
+    unrecorded = len(field_of(data, "eval_cases")) - (len(runs) - further)
     if not recorded.spans:
         raise UnreadableTraceError(
             "an EvaluationDataset without responses or agent_data of a run; `evaltui run` runs its cases"
