@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from evaltui.core.model.datasets import OWN_KEY
 from evaltui.core.model.eval_config import METRICS_TO_RUN, definitions_of, from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
+from evaltui.core.model.json_values import values_in
 from evaltui.core.model.problems import (
     EvalSetError,
     Finding,
-    JsonPath,
     LintRule,
     Problem,
     errors_in,
@@ -364,17 +364,9 @@ def _missing_functions(path: Path, data: Any, config: EvalConfig) -> Iterator[Pr
         file = module_near(module, folder)
         if file is None or not file.is_relative_to(folder) or not lacks_function(file, function):
             continue
-        for place in _places_of(data, (f"{module}.{function}", f"{module}:{function}")):
-            yield Problem.error(place, f"{file.relative_to(folder)} has no function {function}")
-
-
-def _places_of(data: Any, texts: Collection[str], path: JsonPath = ()) -> Iterator[JsonPath]:
-    """The paths of values that are one of some texts."""
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from _places_of(value, texts, (*path, key))
-    elif isinstance(data, str) and data in texts:
-        yield path
+        for place, value in values_in(data):
+            if value in (f"{module}.{function}", f"{module}:{function}"):
+                yield Problem.error(place, f"{file.relative_to(folder)} has no function {function}")
 
 
 def _of_agents_cli(path: Path, text: str, data: Any) -> tuple[EvalConfig | None, list[Problem]]:

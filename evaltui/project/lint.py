@@ -20,7 +20,7 @@ from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.file_kinds import file_kind, is_eval_config
-from evaltui.core.model.json_values import spelling_in
+from evaltui.core.model.json_values import spelling_in, values_in
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import (
     MENDS,
@@ -28,7 +28,6 @@ from evaltui.core.model.problems import (
     RULES,
     EvalSetError,
     Finding,
-    JsonPath,
     LintRule,
     Problem,
     mend,
@@ -258,13 +257,11 @@ def _never_passes(case: EvalCase, set_id: str, used: ConfigInUse) -> Iterator[Fi
 
 
 @NOT_FINITE.checks("values")
-def _not_finite(data: Any, path: JsonPath = ()) -> Iterator[Finding]:
+def _not_finite(data: Any) -> Iterator[Finding]:
     """The numbers that Python's reader accepts, and other readers of JSON refuse."""
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from _not_finite(value, (*path, key))
-    elif isinstance(data, float) and not isfinite(data):
-        yield path, f"{json.dumps(data)} is not JSON, and no value of an agent equals it"
+    for path, value in values_in(data):
+        if isinstance(value, float) and not isfinite(value):
+            yield path, f"{json.dumps(value)} is not JSON, and no value of an agent equals it"
 
 
 @dataclass(frozen=True)

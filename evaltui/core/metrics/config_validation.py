@@ -35,6 +35,7 @@ from evaltui.core.model.json_values import (
     spelling_in,
     spelling_pairs,
     value_at,
+    values_in,
 )
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
@@ -192,11 +193,9 @@ def _contradictory_marks(config: EvalConfig) -> Iterator[Finding]:
 
 
 def _nested_double_spellings(data: Any, path: JsonPath) -> Iterator[Finding]:
-    if isinstance(data, dict):
-        yield from _double_spellings(data, path)
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from _nested_double_spellings(value, (*path, key))
+    for place, value in values_in(data, path):
+        if isinstance(value, dict):
+            yield from _double_spellings(value, place)
 
 
 def _double_spellings(data: dict[str, Any], path: JsonPath) -> Iterator[Finding]:

@@ -32,6 +32,14 @@ def list_at(data: Any, path: JsonPath) -> list[Any]:
     return list_or_empty(value_at(data, path))
 
 
+def values_in(data: Any, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Any]]:
+    """Every value in parsed JSON with its path, outer ones first."""
+    yield path, data
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from values_in(value, (*path, key))
+
+
 def side_by_side(
     expected: Any, actual: Any, path: JsonPath = (), *, lists: bool = True
 ) -> Iterator[tuple[JsonPath, Any, Any]]:
