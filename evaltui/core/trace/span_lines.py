@@ -140,6 +140,24 @@ def tokens_of(usage: Json | None) -> str:
     return f"{show_number(input_tokens or 0)} → {show_number(output_tokens or 0)}"
 
 
+def span_tokens(span: Span) -> str:
+    """The tokens of an agent or a model call; "" where they are unknown, and for other spans."""
+    if span.kind == "agent" and span.tokens:
+        return show_number(span.tokens)
+    return tokens_of(span.usage) if span.kind == "model" else ""
+
+
+def turn_title(span: Span) -> str:
+    """The title of the span of a turn, or of what was before the first one."""
+    return "Start" if span.turn is None else f"Turn {span.turn + 1}"
+
+
+def turn_message(span: Span) -> str:
+    """The user's message of the span of a turn, on one line."""
+    message = span.events[0].content if span.events and span.events[0].kind == "user" else None
+    return one_line(text_of(message))
+
+
 def part_of(event: Event | None, name: str) -> Mapping[str, Any]:
     """The first part with a name in an event's content, such as `function_call`; empty for none."""
     parts = parts_in(event.content) if event else []

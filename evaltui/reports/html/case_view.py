@@ -13,14 +13,14 @@ from evaltui.core.trace.span_lines import (
     KIND_ROLES,
     TIMED_KINDS,
     Scale,
-    one_line,
     span_body_line,
-    text_of,
-    tokens_of,
+    span_tokens,
+    turn_message,
+    turn_title,
 )
 from evaltui.core.trace.spans import Span, SpanTree, time_spent
 from evaltui.reports.details import repeat_lines
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROW_MARKS
 from evaltui.views.judged import JudgeFindings
@@ -98,7 +98,9 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
         shown = below[:room]
         room -= len(shown)
         rows = tuple(_row(span, scale, turns, has_times=has_times) for span in shown)
-        views.append(TurnTrace(_title(turn), _user(turn), _duration(turn, has_times=has_times), rows))
+        views.append(
+            TurnTrace(turn_title(turn), turn_message(turn), _duration(turn, has_times=has_times), rows)
+        )
     left_out = len(tree.spans) - len(tree.turns) - (_MAX_ROWS - room)
     return TraceView(
         turns=tuple(views),
@@ -117,20 +119,8 @@ def _spans_below(spans: Sequence[Span], turn: Span) -> Iterator[Span]:
         stack += reversed(span.children)
 
 
-def _title(turn: Span) -> str:
-    return "Start" if turn.turn is None else f"Turn {turn.turn + 1}"
-
-
-def _user(turn: Span) -> str:
-    message = turn.events[0].content if turn.events and turn.events[0].kind == "user" else None
-    return one_line(text_of(message))
-
-
 def _row(span: Span, scale: Scale, turns: Sequence[TurnResult], *, has_times: bool) -> SpanRow:
     whole = scale.end - scale.start
-    tokens = tokens_of(span.usage) if span.kind == "model" else ""
-    if span.kind == "agent" and span.tokens:
-        tokens = show_number(span.tokens)
     timed = span.kind in TIMED_KINDS
     begin = 100 * (span.start - scale.start) / whole if whole else 0.0
     width = 100 * span.seconds / whole if whole else 0.0
@@ -142,7 +132,7 @@ def _row(span: Span, scale: Scale, turns: Sequence[TurnResult], *, has_times: bo
         depth=min(_MAX_DEPTH, span.depth - 1),
         what=span_body_line(span, _LINE_WIDTH),
         mark=_mark(span, turns),
-        tokens=tokens,
+        tokens=span_tokens(span),
         seconds=_duration(span, has_times=has_times) if timed else "",
         begin=round(min(max(begin, 0.0), 100.0), 1),
         width=round(min(max(width, 0.4), 100.0), 1),

@@ -12,13 +12,13 @@ from evaltui.core.trace.span_lines import (
     TIMED_KINDS,
     Scale,
     model_of,
-    one_line,
     span_body_line,
-    text_of,
-    tokens_of,
+    span_tokens,
+    turn_message,
+    turn_title,
 )
 from evaltui.core.trace.spans import Span, SpanKind, SpanTree, TimeSpent
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration
 from evaltui.text.lines import Line, cells, fill_line, join_ends, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.outcomes import GLYPHS, ROLES
@@ -61,7 +61,7 @@ class Columns:
     @classmethod
     def of(cls, tree: SpanTree) -> Columns:
         measured = tree.spans[:_MAX_MEASURED]
-        tokens = max((len(_tokens_text(span)) for span in measured), default=0)
+        tokens = max((len(span_tokens(span)) for span in measured), default=0)
         return cls(Scale.of(tree.spans, tree.turns), measured, max(tokens, len("tokens")) if tokens else 0)
 
     @cached_property
@@ -152,18 +152,10 @@ def _left_line(span: Span, status: str, room: int, *, named: bool = True) -> Lin
 
 
 def _turn_line(span: Span, status: str) -> Line:
-    number = "Start" if span.turn is None else f"Turn {span.turn + 1}"
-    line: Line = [(number, "bold error" if span.failed else "bold")]
+    line: Line = [(turn_title(span), "bold error" if span.failed else "bold")]
     if status:
         line += [(" ", ""), (GLYPHS[status], ROLES[status])]
-    message = span.events[0].content if span.events and span.events[0].kind == "user" else None
-    return [*line, ("  ", ""), (one_line(text_of(message)), "muted")]
-
-
-def _tokens_text(span: Span) -> str:
-    if span.kind == "agent" and span.tokens:
-        return show_number(span.tokens)
-    return tokens_of(span.usage) if span.kind == "model" else ""
+    return [*line, ("  ", ""), (turn_message(span), "muted")]
 
 
 def _right_line(span: Span, columns: Columns, width: int, unknown: str) -> Line:
@@ -176,8 +168,8 @@ def _right_line(span: Span, columns: Columns, width: int, unknown: str) -> Line:
     if span.kind == "turn":
         return [took]
     if width < MIN_WIDTH_WITH_BARS:
-        return [(_tokens_text(span), "muted"), took]
-    right: Line = [(_tokens_text(span).rjust(columns.tokens), "muted")]
+        return [(span_tokens(span), "muted"), took]
+    right: Line = [(span_tokens(span).rjust(columns.tokens), "muted")]
     if room := columns.bar(width):
         role = "error" if span.failed else TIMED_KINDS[span.kind]
         start, end = columns.scale
