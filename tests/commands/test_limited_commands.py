@@ -103,5 +103,7 @@ def test_throttled_time_is_told_and_kept(write_agent, gemini, tmp_path, capsys):
     assert repeat["throttled"] > 0.1
     assert repeat["error"] is None
     assert ", throttled 0." in capsys.readouterr().out
-    call("report", agent, "--report", f"json={report}")
+    page = tmp_path / "report.html"
+    call("report", agent, "--report", f"json={report}", "--report", f"html={page}")
     assert json.loads(report.read_text())["cases"][0]["repeats"][0]["throttled"] == repeat["throttled"]
+    assert " · throttled " in page.read_text()

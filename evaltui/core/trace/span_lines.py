@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Event, Json, describe_response, parts_in
 from evaltui.core.model.served import is_other_model
-from evaltui.core.trace.spans import Span
-from evaltui.text.figures import UNKNOWN, show_number
+from evaltui.core.trace.spans import Span, SpanKind, TimeSpent
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, cells
 from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, visible
@@ -156,6 +156,34 @@ def turn_message(span: Span) -> str:
     """The user's message of the span of a turn, on one line."""
     message = span.events[0].content if span.events and span.events[0].kind == "user" else None
     return one_line(text_of(message))
+
+
+class TimeFact(NamedTuple):
+    """The time of a kind of work."""
+
+    kind: str
+    seconds: float
+    duration: str
+    """The seconds in words."""
+    what: str
+    """The number of calls, or the kind of time."""
+
+
+def time_facts(spent: TimeSpent, unknown: Collection[SpanKind]) -> Iterator[TimeFact]:
+    """The times of models, tools, agents and, if any, throttling and waiting; none where it is `unknown`."""
+    facts = [
+        ("model", spent.model, counted(spent.model_calls, "call")),
+        ("tool", spent.tool, counted(spent.tool_calls, "call")),
+        ("agent", spent.agent, "overhead"),
+    ]
+    if spent.throttled:
+        facts.append(("throttled", spent.throttled, "waiting for limits"))
+    if show_duration(spent.waiting) != show_duration(0):
+        facts.append(("waiting", spent.waiting, "before and after the agent"))
+    for kind, seconds, what in facts:
+        is_unknown = kind in unknown
+        duration = show_duration(None if is_unknown or not spent.whole else seconds)
+        yield TimeFact(kind, seconds, duration, f"calls {UNKNOWN}" if is_unknown else what)
 
 
 def part_of(event: Event | None, name: str) -> Mapping[str, Any]:

@@ -13,14 +13,16 @@ from evaltui.core.trace.span_lines import (
     KIND_ROLES,
     TIMED_KINDS,
     Scale,
+    TimeFact,
     span_body_line,
     span_tokens,
+    time_facts,
     turn_message,
     turn_title,
 )
 from evaltui.core.trace.spans import Span, SpanTree, time_spent
 from evaltui.reports.details import repeat_lines
-from evaltui.text.figures import UNKNOWN, counted, show_duration
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROW_MARKS
 from evaltui.views.judged import JudgeFindings
@@ -76,8 +78,7 @@ class TraceView:
     """The trace of one run of a case, with totals."""
 
     turns: tuple[TurnTrace, ...]
-    spent: tuple[tuple[str, str, str], ...]
-    """Kinds of work with time and count: `("model", "2.8 s", "7 calls")`."""
+    spent: tuple[TimeFact, ...]
     tokens: str
     """The tokens, `2,412 tokens`; "" where none are reported."""
     left_out: str
@@ -104,7 +105,7 @@ def trace_view(events: Sequence[Event], turns: Sequence[TurnResult]) -> TraceVie
     left_out = len(tree.spans) - len(tree.turns) - (_MAX_ROWS - room)
     return TraceView(
         turns=tuple(views),
-        spent=tuple(_spent(tree)),
+        spent=tuple(time_facts(time_spent(tree.spans), tree.unknown)),
         tokens=counted(tree.tokens, "token") if tree.tokens else "",
         left_out=counted(left_out, "more span") if left_out > 0 else "",
     )
@@ -154,21 +155,6 @@ def _mark(span: Span, turns: Sequence[TurnResult]) -> tuple[str, str]:
     if not turn.checks_calls or span.call >= len(made) or made[span.call] == "same":
         return "", ""
     return ROW_MARKS[made[span.call]]
-
-
-def _spent(tree: SpanTree) -> Iterator[tuple[str, str, str]]:
-    spent, unknown = time_spent(tree.spans), tree.unknown
-    for kind, seconds, calls in (
-        ("model", spent.model, spent.model_calls),
-        ("tool", spent.tool, spent.tool_calls),
-    ):
-        if kind in unknown:
-            yield kind, UNKNOWN, f"calls {UNKNOWN}"
-        else:
-            yield kind, show_duration(seconds if spent.whole else None), counted(calls, "call")
-    yield "agent", show_duration(spent.agent if spent.whole else None), "overhead"
-    if show_duration(spent.waiting) != show_duration(0):
-        yield "waiting", show_duration(spent.waiting), "before and after the agent"
 
 
 _WIDTH = 100

@@ -14,6 +14,7 @@ from evaltui.core.trace.span_lines import (
     model_of,
     span_body_line,
     span_tokens,
+    time_facts,
     turn_message,
     turn_title,
 )
@@ -192,23 +193,11 @@ def write_time_spent(
     """Writes a bar for each of model, tool, agent and, if any, throttling and waiting; none where the time is
     `unknown`."""
     page.section(("Where the time went", "bold"))
-    facts: list[tuple[str, float, str]] = [
-        ("model", spent.model, counted(spent.model_calls, "call")),
-        ("tool", spent.tool, counted(spent.tool_calls, "call")),
-        ("agent", spent.agent, "overhead"),
-    ]
-    if spent.throttled:
-        facts.append(("throttled", spent.throttled, "waiting for limits"))
-    if show_duration(spent.waiting) != show_duration(0):
-        facts.append(("waiting", spent.waiting, "before and after the agent"))
     room = max(8, page.width * 3 // 10)
-    for kind, seconds, what in facts:
+    for kind, seconds, duration, what in time_facts(spent, unknown):
         share = seconds / spent.whole if spent.whole else 0.0
-        is_unknown = kind in unknown
-        what = f"calls {UNKNOWN}" if is_unknown else what
         left: Line = [("   ", ""), (pad(kind, 9), TIMED_KINDS.get(kind, "muted"))]
-        time = show_duration(None if is_unknown or not spent.whole else seconds)
-        left += [(f"{time:>{_DURATION_WIDTH}}", "bold"), ("  ", "")]
+        left += [(f"{duration:>{_DURATION_WIDTH}}", "bold"), ("  ", "")]
         left += [*bar(share, room, TIMED_KINDS.get(kind, "muted")), (f"  {what}", "muted")]
         page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
 
