@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.model.errors import SimulatedUserError
-from ..core.model.events import SIMULATED_USER, Event, Json
+from ..core.model.events import SIMULATED_USER, Event, Json, text_content
 from ..core.played_users import (
     PlayedUser,
     Stop,
@@ -58,7 +58,7 @@ class Simulation:
             if not message.strip():
                 raise SimulatedUserError(_no_message(turn))
             self.turn_events.clear()
-            await self.send_turn(turn, _content("user", message))
+            await self.send_turn(turn, text_content("user", message))
             history += lines_of(self.turn_events, with_calls=self.user.hears_calls)
             turn += 1
         self._report_stop("limit", turn)
@@ -73,7 +73,7 @@ class Simulation:
         user = self.user
         options = user.options
         prompt = user.prompt(history)
-        contents = [_content("user", prompt)]
+        contents = [text_content("user", prompt)]
         call = ModelCall(
             user.model,
             SIMULATED_USER,
@@ -134,7 +134,7 @@ class _CutOffError(Exception):
 
 def _reply_to_json(reply: Reply) -> Json:
     usage = {"usage": reply.usages[-1]} if reply.usages else {}
-    return _content("model", reply.text) | usage | _version(reply)
+    return text_content("model", reply.text) | usage | _version(reply)
 
 
 def _version(reply: Reply) -> Json:
@@ -148,14 +148,10 @@ def _reply_from_json(data: Json) -> Reply:
 
 def _described(reply: Reply) -> Described:
     usage = reply.usages[-1] if reply.usages else None
-    return Described(_content("model", reply.text), usage, _version(reply))
+    return Described(text_content("model", reply.text), usage, _version(reply))
 
 
 _FORMAT = ResponseFormat(_reply_to_json, _reply_from_json, _described)
-
-
-def _content(role: str, text: str) -> Json:
-    return {"role": role, "parts": [{"text": text}]}
 
 
 def _no_message(turn: int) -> str:

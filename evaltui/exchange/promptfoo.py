@@ -13,7 +13,7 @@ from typing import Any
 from evaltui.core.conversation.drafting import propose_eval_id
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.events import spoken_texts
+from evaltui.core.model.events import spoken_texts, text_content
 from evaltui.core.model.file_kinds import is_promptfoo
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath, Problem
@@ -231,7 +231,7 @@ def _messages(suite: _Suite, test: _Test, template: str) -> list[Json]:
         rendered = _rendered(messages, variables)
         return contents_of_messages(rendered, lambda path, reason: report((), f"prompt: {reason}"))
     text = _rendered(template, variables)
-    return [{"role": "user", "parts": [{"text": text}]}] if text.strip() else []
+    return [text_content("user", text)] if text.strip() else []
 
 
 def _unknown(template: str, variables: Mapping[str, Any]) -> str:
@@ -541,7 +541,7 @@ def _stated(expectations: Expectations, number: int) -> Json:
     """The members of a turn, which is number `number` of its case, from 1."""
     turn: Json = {}
     if expectations.response is not None:
-        turn["final_response"] = {"role": "model", "parts": [{"text": expectations.response}]}
+        turn["final_response"] = text_content("model", expectations.response)
     if expectations.calls:
         turn["intermediate_data"] = {"tool_uses": expectations.calls}
     rubrics = [(kind, text) for kind, text in expectations.rubrics if kind != CONVERSATION_RUBRIC]

@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.core.conversation.drafting import propose_eval_id
 from evaltui.core.model.datasets import calls_of, turn_of
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.events import spoken_texts
+from evaltui.core.model.events import spoken_texts, text_content
 from evaltui.core.model.json_values import indexed_objects, list_at
 from evaltui.core.model.model_errors import validate_model
 from evaltui.core.model.problems import JsonPath, likely_typos
@@ -157,7 +157,7 @@ class _RowCase:
                 (), f"the message is {value_in_words(wrong)}; choose the text with --map user=PATH"
             )
             return []
-        return [_text_content("user", text) for item in values if (text := _text(item)).strip()]
+        return [text_content("user", text) for item in values if (text := _text(item)).strip()]
 
     # Expectations
 
@@ -181,10 +181,10 @@ class _RowCase:
         if len(turns) > 1 and isinstance(listed, list) and len(listed) == len(turns):
             value = listed
         if not isinstance(value, dict | list):
-            turns[-1][1].append(_event(_text_content("model", _text(value))))
+            turns[-1][1].append(_event(text_content("model", _text(value))))
         elif isinstance(value, list) and len(value) == len(turns) and all(map(_is_text, value)):
             for (_, events), text in zip(turns, value, strict=True):
-                events += [_event(_text_content("model", text))] if text else []
+                events += [_event(text_content("model", text))] if text else []
         else:
             remedy = "choose the text with --map expected=PATH"
             self._reporter("expected")((), f"the expected response is {value_in_words(value)}; {remedy}")
@@ -482,10 +482,6 @@ def _is_text(value: Any) -> bool:
 
 def _event(content: Json) -> Json:
     return {"author": "model", "content": content}
-
-
-def _text_content(role: str, text: str) -> Json:
-    return {"role": role, "parts": [{"text": text}]}
 
 
 def _text(value: Any) -> str:

@@ -36,7 +36,7 @@ from evaltui.core.model.content import Content
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import NOT_RECORDED, ErrorInfo, ErrorKind
 from evaltui.core.model.eval_set import EvalCase, Invocation
-from evaltui.core.model.events import Json
+from evaltui.core.model.events import Json, text_content
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
@@ -143,7 +143,7 @@ class CaseJudge:
         if self._recorder is None:
             return ModelExchange()
         self._recorder.turn = question.turn
-        prompt = {"role": "user", "parts": [{"text": question.prompt}]}
+        prompt = text_content("user", question.prompt)
         model = question.options.judge_model
         config = (_config(question.options) or {}) | self._judges.function_code(model)
         request = JsonRequest(model, [prompt], config=config)

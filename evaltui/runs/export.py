@@ -10,7 +10,15 @@ from typing import Any, NamedTuple, TypeVar
 from evaltui.core.conversation.invocations import app_details_by_turn
 from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import SIMULATED_USER, Event, Json, output_content, output_text, parts_in
+from evaltui.core.model.events import (
+    SIMULATED_USER,
+    Event,
+    Json,
+    output_content,
+    output_text,
+    parts_in,
+    text_content,
+)
 from evaltui.core.model.json_values import field_of
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
@@ -184,7 +192,7 @@ def _last_text(turn: Sequence[Json]) -> Json | None:
     for event in reversed(turn):
         parts = parts_in(event.get("content")) if event["author"] != "user" else ()
         if text := "".join(part.get("text") or "" for part in parts if not part.get("thought")):
-            return {"role": "model", "parts": [{"text": text}]}
+            return text_content("model", text)
     return None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
-from evaltui.core.model.events import ANSWERS, USER_MESSAGE, Event, Json
+from evaltui.core.model.events import ANSWERS, USER_MESSAGE, Event, Json, text_content
 from evaltui.core.model.json_values import ABSENT
 from evaltui.project.folders import agent_folder, case_path, file_of
 from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhere, SetPlan
@@ -187,7 +187,7 @@ def messages_of(case: EvalCase) -> tuple[str, ...]:
 def _user_contents(case: EvalCase) -> list[Json]:
     """The contents that the user of a case sends, by turn, with attachments."""
     if case.conversation is None:
-        return [{"role": "user", "parts": [{"text": text}]} for text in messages_of(case)]
+        return [text_content("user", text) for text in messages_of(case)]
     return [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation]
 
 

@@ -26,6 +26,7 @@ from evaltui.core.model.events import (
     parts_in,
     split_step,
     spoken_texts,
+    text_content,
 )
 from evaltui.core.model.json_values import ABSENT
 from evaltui.core.model.outcome import ErrorInfo
@@ -510,7 +511,7 @@ def _settle_texts_of_json(turn: TraceTurn) -> None:
         for model in turn.models:
             answer = "\n".join(spoken_texts(model.operation.outputs or ()))
             if _is_same_value(answer, operation.output_value):
-                operation.outputs = [{"role": "model", "parts": [{"text": answer}]}]
+                operation.outputs = [text_content("model", answer)]
             elif model.operation.outputs is None and _is_same_value(
                 str(model.operation.output_value or ""), operation.output_value
             ):

@@ -21,7 +21,7 @@ from ...core.model.content import (
     Part,
     UsageMetadata,
 )
-from ...core.model.events import Json, Step
+from ...core.model.events import Json, Step, text_content
 from ...core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from ...text.figures import counted
 from ..native.agent import Agent, ToolContext
@@ -225,7 +225,7 @@ class NativeSession(AgentSession):
         # Partial text is shown at once, and is not part of the record.
         self._reporter.event(
             "text",
-            {"role": "model", "parts": [{"text": text}]},
+            text_content("model", text),
             agent=self._agent.name,
             data={"partial": True},
         )

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from evaltui.core.model.content import Content
 from evaltui.core.model.datasets import content_of
 from evaltui.core.model.eval_set import AppDetails, EvalCase, Invocation, InvocationEvents
-from evaltui.core.model.events import Json
+from evaltui.core.model.events import Json, text_content
 from evaltui.core.model.json_values import camel, field_of
 
 # Members of a dataset's case that the SDK's model knows, and so gives in snake_case.
@@ -57,7 +57,7 @@ def instance_of(case: EvalCase, actual: Sequence[Invocation]) -> Json:
     answer = actual[-1].final_response if actual else None
     texts = [part.text for part in (answer.parts if answer else None) or () if part.text and not part.thought]
     if texts:
-        instance["response"] = {"role": "model", "parts": [{"text": "".join(texts)}]}
+        instance["response"] = text_content("model", "".join(texts))
     return instance
 
 

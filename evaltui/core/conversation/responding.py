@@ -15,7 +15,7 @@ from evaltui.core.conversation.waiting import (
     WaitingCall,
     response_content,
 )
-from evaltui.core.model.events import Json
+from evaltui.core.model.events import Json, text_content
 from evaltui.core.model.json_values import text_or_empty
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.tool_schema import check_value
@@ -94,7 +94,7 @@ def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
         call, typed = waiting[0], typed.removeprefix(RESPOND)
     if call is not None:
         return response_content(call, respond(call, typed))
-    return {"role": "user", "parts": [{"text": typed}]}
+    return text_content("user", typed)
 
 
 def typed_text(response: Any) -> str:

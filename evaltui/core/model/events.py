@@ -220,9 +220,14 @@ def message_text(content: Mapping[str, Any] | None) -> str:
     return "\n".join(part["text"] for part in parts_in(content) if part.get("text"))
 
 
+def text_content(role: str, text: str) -> Json:
+    """A genai Content as JSON with one text."""
+    return {"role": role, "parts": [{"text": text}]}
+
+
 def text(message: str, *, agent: str = "") -> Event:
     """A text event of the agent; the last text of a turn is its final answer."""
-    return Event("text", {"role": "model", "parts": [{"text": message}]}, agent=agent)
+    return Event("text", text_content("model", message), agent=agent)
 
 
 def tool_call(name: str, args: Mapping[str, Any] | None = None, *, id: str = "", agent: str = "") -> Event:
@@ -268,7 +273,7 @@ def is_output(text: str, output: Any) -> bool:
 
 def output_content(output: Any) -> Json:
     """An output as the content of a response."""
-    return {"role": "model", "parts": [{"text": output_text(output)}]}
+    return text_content("model", output_text(output))
 
 
 def describe_response(response: Any) -> str:

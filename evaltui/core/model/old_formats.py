@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from evaltui.core.model.datasets import is_dataset
-from evaltui.core.model.events import Json
+from evaltui.core.model.events import Json, text_content
 from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.json_values import indexed_objects, list_or_empty
 from evaltui.core.model.problems import (
@@ -153,8 +153,8 @@ def _turn(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
         converted[key], entry_problems = _convert_each(entries, (*path, key), convert)
         problems += entry_problems
     turn = {
-        "user_content": {"role": "user", "parts": [{"text": query}]},
-        "final_response": {"role": "model", "parts": [{"text": reference or ""}]},
+        "user_content": text_content("user", query),
+        "final_response": text_content("model", reference or ""),
         "intermediate_data": {
             "tool_uses": converted[_CALLS_KEY],
             "intermediate_responses": converted[_RESPONSES_KEY],

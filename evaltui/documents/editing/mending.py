@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from evaltui.core.metrics.config_validation import IGNORED_SETTING
 from evaltui.core.metrics.registry import is_own
 from evaltui.core.model.eval_set import EvalCase, EvalSet, Invocation
+from evaltui.core.model.events import text_content
 from evaltui.core.model.json_values import (
     ABSENT,
     field_of,
@@ -65,7 +66,7 @@ def _wrap_texts(data: dict[str, Any]) -> Iterator[Finding]:
     """Contents that are plain texts."""
     for content, path, role in _contents(data):
         if isinstance(content, str):
-            put(data, path, {"role": role, "parts": [{"text": content}]})
+            put(data, path, text_content(role, content))
             yield path, "text written as a content"
 
 

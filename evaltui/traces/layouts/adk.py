@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from evaltui.core.model.events import text_content
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import either, object_of, objects
 from evaltui.traces.layouts.genai import ADK, NOT_SPECIFIED
@@ -96,7 +97,7 @@ def _model_call(attributes: Mapping[str, Any], conversation: str) -> Operation:
 
 def _with_placeholders(contents: Any) -> Any:
     """google-adk leaves data out without a mark: of a message that is nothing else, no part is left."""
-    placeholder = {"role": "user", "parts": [{"text": f"[{NOT_RECORDED}]"}]}
+    placeholder = text_content("user", f"[{NOT_RECORDED}]")
     if not isinstance(contents, list):
         return contents
     return [placeholder if content == {"role": "user", "parts": []} else content for content in contents]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from evaltui.core.model.events import text_content
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import object_of, objects
 from evaltui.traces.layouts.limits import json_attribute
@@ -185,7 +186,7 @@ def _output(attributes: Mapping[str, Any]) -> list[Json] | None:
     result = attributes.get("final_result")
     if not isinstance(result, str) or not result or json_attribute(result) is ABSENT:
         return None
-    return [{"role": "model", "parts": [{"text": result}]}]
+    return [text_content("model", result)]
 
 
 def _remedy(span: OtelSpan) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from evaltui.core.model.events import output_text, spoken_texts
+from evaltui.core.model.events import output_text, spoken_texts, text_content
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import either, object_of, objects
 from evaltui.traces.layouts.limits import json_attribute
@@ -138,7 +138,7 @@ def structured_output(value: Any) -> list[Json] | None:
     last = (messages_of(state.get("messages"), "assistant") or [{}])[-1]
     if last.get("role") == "model" and any(part.get("text") for part in last["parts"]):
         return None
-    return [{"role": "model", "parts": [{"text": output_text(response)}]}]
+    return [text_content("model", output_text(response))]
 
 
 def _stands_for_data(part: Json) -> bool:
@@ -309,7 +309,7 @@ def _is_unread(item: Json) -> bool:
 
 def _message(item: Any, role: str) -> Json | None:
     if isinstance(item, str):
-        return None if is_placeholder(item) else {"role": _role(role), "parts": [{"text": item}]}
+        return None if is_placeholder(item) else text_content(_role(role), item)
     if not isinstance(item, dict):
         return None
     inner = item.get("kwargs") if "lc" in item or item.get("type") == "constructor" else item.get("message")

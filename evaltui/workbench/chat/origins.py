@@ -18,7 +18,7 @@ from evaltui.core.metrics.intermediate_match import align_texts
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import SimulatedUserError
 from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before, tool_responses
-from evaltui.core.model.events import SIMULATED_USER, Event, Json
+from evaltui.core.model.events import SIMULATED_USER, Event, Json, text_content
 from evaltui.core.model.outcome import StateDiff, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.text.figures import counted, show_number
@@ -128,7 +128,7 @@ def origin(
     )
     scenario = case.conversation_scenario
     if scenario is not None:
-        first_message = {"role": "user", "parts": [{"text": scenario.starting_prompt}]}
+        first_message = text_content("user", scenario.starting_prompt)
         made = replace(made, messages=(first_message,))
     if scored is None:
         return made

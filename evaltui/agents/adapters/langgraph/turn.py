@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
-from ....core.model.events import Json
+from ....core.model.events import Json, text_content
 from ..base import Steps, nested_in
 from ..values import divided, jsonable, output_fields
 from .calls import agent_of
@@ -17,7 +17,7 @@ from .messages import content_of_message, usage_of_message
 MESSAGES = "messages"
 _STRUCTURED = "structured_response"
 # The content of a message that has lost its text.
-_EMPTY: Json = {"role": "model", "parts": [{"text": ""}]}
+_EMPTY: Json = text_content("model", "")
 
 
 def state_json(values: Any) -> Json:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ....core.model.events import Json, Step, parts_in
+from ....core.model.events import Json, Step, parts_in, text_content
 from ..base import call_of
 from ..values import divided, response_of
 
@@ -34,7 +34,7 @@ def output_contents(items: Sequence[Json]) -> list[Json]:
 def contents_of(items: str | Sequence[Any]) -> list[Json]:
     """The input of a model as genai contents."""
     if isinstance(items, str):
-        return [{"role": "user", "parts": [{"text": items}]}]
+        return [text_content("user", items)]
     contents: list[Json] = []
     for item in map(item_json, items):
         if _is_message(item) and item.get("role") != "assistant":
