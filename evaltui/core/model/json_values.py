@@ -158,6 +158,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
+def only_item(value: Any) -> Any:
+    """The item of a list with one item, such as `["yes"]`; other values unchanged."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def text_or_empty(value: Any) -> str:
     """The value if it is a text; "" for any other."""
     return value if isinstance(value, str) else ""

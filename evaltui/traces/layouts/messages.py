@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from evaltui.core.model.events import output_text, spoken_texts, text_content
-from evaltui.core.model.json_values import ABSENT
+from evaltui.core.model.json_values import ABSENT, only_item
 from evaltui.traces.formats.otlp import either, object_of, objects
 from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import as_arguments, as_result, calls_in
@@ -483,14 +483,10 @@ def _response(item: Any) -> Json:
     )
     if call_id:
         response["id"] = str(call_id)
-    result = as_result(_alone_text(_alone(content)))
+    result = as_result(_alone_text(only_item(content)))
     if result is not ABSENT:
         response["response"] = result
     return {"function_response": response}
-
-
-def _alone(value: Any) -> Any:
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _alone_text(value: Any) -> Any:

@@ -39,6 +39,7 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.json_values import only_item
 from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt
@@ -90,7 +91,7 @@ def read_label(text: str, key: str, schema: Schema) -> Vote:
     """The vote of a JSON answer with a label under `key`."""
     try:
         votes = [
-            VALID_OR_NOT.vote(_only_item(entry[key]), _reason(entry))
+            VALID_OR_NOT.vote(only_item(entry[key]), _reason(entry))
             for entry in verdict_objects(text, key, schema)
         ]
     except NoVerdictError as error:
@@ -117,7 +118,7 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
     votes: dict[str, list[Vote]] = {rubric.id: [] for rubric in rubrics}
     of_all: list[Vote] = []
     for finding in findings:
-        vote = YES_OR_NO.vote(_only_item(finding.verdict), finding.rationale)
+        vote = YES_OR_NO.vote(only_item(finding.verdict), finding.rationale)
         of_id = by_id.get(finding.id.strip(), by_id.get(_normalise_text(finding.id)))
         of_text = by_text.get(_normalise_text(finding.text))
         subject = of_id or of_text
@@ -185,14 +186,9 @@ def only_vote(votes: Sequence[Vote]) -> Vote | None:
     return votes[0] if votes else None
 
 
-def _only_item(value: Any) -> Any:
-    """The item of a list with one item, such as `["yes"]`; other values unchanged."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
 def _reason(entry: dict[str, Any]) -> str:
     reason = next((entry[key] for key in REASON_KEYS if entry.get(key)), "")
-    return reason.strip() if isinstance(reason, str) else str(_only_item(reason))
+    return reason.strip() if isinstance(reason, str) else str(only_item(reason))
 
 
 def _normalise_text(value: Any) -> str:
