@@ -88,6 +88,10 @@ def refuse_until_read(workbench: Workbench) -> str | None:
     return "Loading eval sets…" if workbench.sets.workspace is None else None
 
 
+def no_messages(workbench: Workbench) -> str | None:
+    return workbench.chat.refuses_to_rewind()
+
+
 def no_cases(workbench: Workbench) -> str | None:
     """Refuses as long as no eval set has a case."""
     return None if any(eval_set.cases for eval_set in workbench.sets.listed) else "No cases yet"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from evaltui.workbench.actions.action import Action
+from evaltui.workbench.actions.action import Action, no_messages
 from evaltui.workbench.state import nothing_to_cancel
 from evaltui.workbench.workbench import Workbench
-
-
-def _no_messages(workbench: Workbench) -> str | None:
-    return workbench.chat.refuses_to_rewind()
 
 
 def _nothing_to_resend(workbench: Workbench) -> str | None:
@@ -41,15 +37,15 @@ CHAT: tuple[Action, ...] = (
     Action("write_message", "Write message", "i", "chat",
         "Go to the message field", rank=0, footer="write", acts=True),
     Action("edit_message", "Edit and resend", "e", "chat",
-        "Rewind to this message, edit it and send it again", _no_messages, rank=0, footer="edit",
+        "Rewind to this message, edit it and send it again", no_messages, rank=0, footer="edit",
         acts=True),
     Action("rewind", "Rewind", "delete D", "chat",
-        "Remove this message and everything after it", _no_messages, acts=True),
+        "Remove this message and everything after it", no_messages, acts=True),
     Action("restore_chat", "Undo rewind", "B", "chat",
         "Restore what the last rewind, resend, replay or new chat removed",
         lambda bench: bench.chat.refuses_to_restore(),
         do=lambda bench: bench.chat.restore(), acts=True),
-    Action("session_state", "Show session state", "S", "chat", "Show the whole session state", _no_messages),
+    Action("session_state", "Show session state", "S", "chat", "Show the whole session state", no_messages),
     Action("cancel_turn", "Cancel turn", "ctrl+c", "chat message",
         "Cancel the turn; a second time forces it to end. Without a turn, cancel the run",
         lambda bench: None if bench.chat.busy or bench.is_running else nothing_to_cancel(), do=_cancel,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.views.cause import differences_of
-from evaltui.workbench.actions.action import Action, no_cases
+from evaltui.workbench.actions.action import Action, no_cases, no_messages
 from evaltui.workbench.case.editors import refuses_editor
 from evaltui.workbench.workbench import Workbench
 
@@ -23,10 +23,6 @@ def _no_difference(workbench: Workbench) -> str | None:
     return None if differs else "No difference in calls, response or state"
 
 
-def _no_messages(workbench: Workbench) -> str | None:
-    return workbench.chat.refuses_to_rewind()
-
-
 # fmt: off
 GO: tuple[Action, ...] = (
     Action("filter", "Filter cases", "slash", "main",
@@ -43,7 +39,7 @@ GO: tuple[Action, ...] = (
     Action("show_trace", "Go to Trace", "5", "main", "Go to the trace of the case, or of the chat"),
     Action("show_in_trace", "Show in trace", "t", "cases case result console chat",
         "Go to the trace of the case, at this difference, or of the chat, at this row", ranks={"chat": 0},
-        refusals={"result": _no_result, "chat": _no_messages}, footer="trace"),
+        refusals={"result": _no_result, "chat": no_messages}, footer="trace"),
     Action("show_console", "Go to Console", "6", "main", "Go to the output of the agent"),
     Action("next_difference", "Next difference", "n", "main versions form",
         "Go to the next difference between expected and actual, or conflict", _no_difference, rank=40,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ....core.model.events import CALLS, Json, Step, is_final
+from ....core.model.json_values import object_or_empty
 
 _WAITS = "long_running"
 _URL_SAFE = str.maketrans("+/", "-_")
@@ -268,7 +269,7 @@ class TurnSteps:
         step = Step(
             author=str(about.get(f"{_ADK}author") or self._agent),
             content={"role": _role(parts), "parts": plain} if parts else None,
-            usage=_usage(_dict(about.get(f"{_ADK}usage_metadata"))) or None,
+            usage=_usage(object_or_empty(about.get(f"{_ADK}usage_metadata"))) or None,
             id=step_id,
             invocation_id=str(about.get(f"{_ADK}invocation_id") or ""),
             branch=str(about.get(f"{_ADK}branch") or ""),
@@ -295,8 +296,8 @@ def _parts(container: Json) -> list[Json]:
 
 def _effects(about: Json) -> tuple[Json, str | None]:
     """The changes of state in an event of google-adk, and the agent that it transfers to."""
-    actions = _dict(about.get(f"{_ADK}actions"))
-    changed = plain_numbers(_dict(actions.get("stateDelta")))
+    actions = object_or_empty(about.get(f"{_ADK}actions"))
+    changed = plain_numbers(object_or_empty(actions.get("stateDelta")))
     state = {key: value for key, value in changed.items() if not key.removeprefix("temp:").startswith("_adk")}
     return state, str(actions.get("transferToAgent") or "") or None
 
@@ -317,10 +318,6 @@ def _key(parts: list[Json]) -> str:
 
 def _role(parts: list[Json]) -> str:
     return "user" if any("function_response" in part for part in parts) else "model"
-
-
-def _dict(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 def _usage(counts: Json) -> Json:
