@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from math import fsum
@@ -23,7 +23,7 @@ from evaltui.commands.output import (
 from evaltui.commands.variants import variants_of_options, with_variant
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import Limit
-from evaltui.core.model.spending import Spending
+from evaltui.core.model.spending import Spending, known_sum
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.history import StoredRun, open_run
 from evaltui.runs.run_file import RunFile
@@ -192,10 +192,10 @@ def _averages_in(run: StoredRun, case: CaseId) -> CaseAverages:
     calls = spent.calls + spent.replayed
     cost = spent.cost
     is_priced = cost.is_exact and (cost.saved_usd is not None or not spent.replayed)
-    usd = _total((cost.usd, cost.saved_usd)) if is_priced else None
-    tokens = None if spent.unmetered else _total((spent.tokens.total, spent.saved_tokens.total))
+    usd = known_sum(cost.usd, cost.saved_usd) if is_priced else None
+    tokens = None if spent.unmetered else known_sum(spent.tokens.total, spent.saved_tokens.total)
     if not calls:
-        usd, tokens = 0.0, 0.0
+        usd, tokens = 0.0, 0
     return CaseAverages(
         calls / times,
         None if tokens is None else tokens / times,
@@ -213,11 +213,6 @@ def _requests_of(spent: Spending, times: int) -> dict[str, ModelRequests]:
         calls = before.calls + (spending.calls + spending.replayed) / times
         requests[spending.model] = ModelRequests(calls, before.tokens + tokens / times)
     return requests
-
-
-def _total(parts: Sequence[float | None]) -> float | None:
-    numbers = [part for part in parts if part is not None]
-    return sum(numbers) if numbers else None
 
 
 def write_estimate(options: argparse.Namespace) -> int:

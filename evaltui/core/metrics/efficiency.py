@@ -171,14 +171,9 @@ def _total(split: Parts, name: str) -> tuple[float | None, Parts]:
     return split[name], split
 
 
-def _sum_of_known(values: Sequence[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) if numbers else None
-
-
 def _mean_over_all(values: Sequence[float | None]) -> float | None:
-    total = _sum_of_known(values)
-    return None if total is None else total / len(values)
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(values) if numbers else None
 
 
 def _mean_of_known(values: Sequence[float | None]) -> float | None:
