@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from evaltui.core.statistics import quantile
 from evaltui.core.trace.span_lines import (
     KIND_ROLES,
     TIMED_KINDS,
@@ -212,7 +213,7 @@ def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
     page.section((f"This case, last {counted(len(points), 'run')}", "bold"))
     longest = max(max(seconds), 1e-9)
     roles = [ROLES[point.summary.status] for point in points]
-    p50, p95 = (show_duration(_quantile(seconds, share)) for share in (0.5, 0.95))
+    p50, p95 = (show_duration(quantile(seconds, share)) for share in (0.5, 0.95))
     facts: list[Line] = [
         [(show_duration(seconds[-1]), "bold")],
         [("last run", "muted")],
@@ -222,7 +223,3 @@ def write_last_runs(page: Page, past: CaseHistory, height: int) -> None:
     plot = column_plot(shares, roles, page.width - 30, min(_MAX_PLOT, height), top=show_duration(longest))
     for number, line in enumerate(plot):
         page.ends(line, facts[number] if number < len(facts) else [])
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, round(share * (len(values) - 1)))]
