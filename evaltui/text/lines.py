@@ -7,7 +7,7 @@ roles into styles on a screen, `draw` turns them into the colours of a report.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from rich.cells import cell_len, chop_cells
@@ -20,13 +20,16 @@ Line = list[Span]
 _CODES = {"success": "32", "error": "31", "warning": "33", "muted": "2", "faint": "2", "bold": "1"}
 
 
+def joined(line: Iterable[Span]) -> Line:
+    """The line with neighboring spans of one role as one."""
+    groups = groupby(line, key=lambda span: span[1])
+    return [("".join(text for text, _ in group), role) for role, group in groups]
+
+
 def draw(line: Sequence[Span], *, color: bool) -> str:
     """The line as text without trailing spaces and commands to CI services; with `color`, with terminal
     colours."""
-    runs = [
-        ("".join(text for text, _ in group), style)
-        for style, group in groupby(line, key=lambda span: span[1])
-    ]
+    runs = joined(line)
     while runs and not runs[-1][0].strip():
         runs.pop()
     if runs:

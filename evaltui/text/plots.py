@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from itertools import groupby
 
 from evaltui.text.figures import show_number
 from evaltui.text.glyphs import BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD
-from evaltui.text.lines import Line, Span
+from evaltui.text.lines import Line, Span, joined
 
 _RIGHT_HALF = "╺"
 _WIDEST_COLUMN = 4
@@ -118,7 +117,7 @@ def histogram(
         ]
         if at is not None:
             columns.insert(at, (THRESHOLD, "bold"))
-        lines.append([(label, "muted"), *_join_cells(columns)])
+        lines.append([(label, "muted"), *joined(columns)])
     return [
         *lines,
         *_axis_lines(
@@ -149,7 +148,7 @@ def _axis_lines(
         axis[at] = ("┴", "bold")
         own = show_number(threshold)
         ends = [(max(0, margin + at - len(own) // 2), own, "bold"), *(end for end in ends if end[1] != own)]
-    return [[(" " * margin, ""), *_join_cells(axis)], _place_labels(ends)]
+    return [[(" " * margin, ""), *joined(axis)], _place_labels(ends)]
 
 
 def _place_labels(labels: Sequence[tuple[int, str, str]]) -> Line:
@@ -175,7 +174,7 @@ def bar(share: float, width: int, role: str, threshold: float | None = None) -> 
     drawn += [(EMPTY_BAR, "line")] * (width - len(drawn))
     if threshold is not None and 0 <= threshold < 1 and width:
         drawn[int(threshold * width)] = (THRESHOLD, "")
-    return _join_cells(drawn)
+    return joined(drawn)
 
 
 def stacked_bar(parts: Sequence[tuple[int, str]], total: int, width: int) -> Line:
@@ -206,13 +205,7 @@ def waterfall_bar(start: float, end: float, whole: float, width: int, role: str)
             drawn.append((BAR if all(covered) else HALF_BAR if covered[0] else _RIGHT_HALF, role))
         else:
             drawn.append((THRESHOLD if place in quarters else " ", "line"))
-    return _join_cells(drawn)
-
-
-def _join_cells(drawn: Sequence[Span]) -> Line:
-    """Joins neighboring cells with the same role."""
-    runs = groupby(drawn, key=lambda cell: cell[1])
-    return [("".join(cell for cell, _ in run), role) for role, run in runs]
+    return joined(drawn)
 
 
 def _clamp_share(value: float) -> float:

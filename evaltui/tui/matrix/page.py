@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -27,7 +26,7 @@ from evaltui.text.figures import (
     show_rate,
 )
 from evaltui.text.glyphs import EMPTY_BAR, THRESHOLD
-from evaltui.text.lines import Line, Span, cells, fill_line, join_ends, pad, with_role, wrap_behind
+from evaltui.text.lines import Line, cells, fill_line, join_ends, joined, pad, with_role, wrap_behind
 from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, ROW_MARKS, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
@@ -84,18 +83,12 @@ def scatter_plot(
         _write_name(drawn, row, column, point)
     labels = _axis_labels(low, rows)
     lines = [
-        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_join_cells(cells)]
+        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *joined(cells)]
         for number, cells in enumerate(drawn)
     ]
     last = show_x(most)
     axis: Line = [(" " * (_MARGIN - 1), ""), ("└" + EMPTY_BAR * columns, "line")]
     return [*lines, axis, [(" " * _MARGIN, ""), (pad(show_x(0), columns - cell_len(last)) + last, "muted")]]
-
-
-def _join_cells(cells: Sequence[Span]) -> Line:
-    """Joins neighboring cells of one role to one text."""
-    runs = groupby(cells, key=lambda cell: cell[1])
-    return [("".join(text for text, _ in run), role) for role, run in runs]
 
 
 def _axis_labels(low: float, rows: int) -> dict[int, str]:
