@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaltui.commands.output import write_lines, write_stdout
 from evaltui.commands.recorded import conversations_of
-from evaltui.core.model.events import CALLS, Event, Json, parts_in, spoken_texts
+from evaltui.core.model.events import CALLS, Event, Json, is_answer, parts_in, spoken_texts
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
@@ -107,12 +107,8 @@ def _calls(events: Sequence[Event]) -> list[Json]:
 
 def _response(events: Sequence[Event]) -> str | None:
     """The text of the agents' response; None where there is none."""
-    text_events = [
-        event
-        for event in events
-        if event.kind == "text" and event.data.get("final") and not event.data.get("nested")
-    ]
-    texts = spoken_texts(event.content for event in text_events[-1:])
+    answers = [event for event in events if is_answer(event)]
+    texts = spoken_texts(event.content for event in answers[-1:])
     return "\n".join(texts) if texts else None
 
 

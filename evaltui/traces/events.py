@@ -22,6 +22,7 @@ from evaltui.core.model.events import (
     USER_MESSAGE,
     Event,
     Step,
+    is_answer,
     is_output,
     parts_in,
     split_step,
@@ -333,10 +334,7 @@ class TurnEvents:
     def _said_in_the_end(self, done: Sequence[Event]) -> list[Event]:
         """The text events of the agent's answer, where its own span has it and its models do not."""
         turn = self._turn
-        spoke = any(
-            event.kind == "text" and event.data.get("final") and not event.data.get("nested")
-            for event in done
-        )
+        spoke = any(map(is_answer, done))
         is_cut = any(operation.is_cut and operation.outputs is None for operation in turn.agents)
         # The span around the turn says it first, then the agent that came last.
         own = [operation for operation in turn.speakers[:1] if operation is turn.operation]

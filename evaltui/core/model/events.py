@@ -276,6 +276,11 @@ def output_content(output: Any) -> Json:
     return text_content("model", output_text(output))
 
 
+def is_answer(event: Event) -> bool:
+    """Whether an event is a response of the agent to the user."""
+    return event.kind == "text" and bool(event.data.get("final")) and not event.data.get("nested")
+
+
 def describe_response(response: Any) -> str:
     """A tool response in one line: `response to adk_request_input: {"result": "Ada"}`."""
     data = response if isinstance(response, Mapping) else {}

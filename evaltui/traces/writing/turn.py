@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaltui.core.model.events import Event, Json, parts_in
+from evaltui.core.model.events import Event, Json, is_answer, parts_in
 from evaltui.core.trace.span_lines import part_of
 from evaltui.core.trace.spans import Span, SpanTree, request_of
 from evaltui.traces.span import SPAN_ID, TRACE_ID, OtelSpan, SpanEvent
@@ -187,16 +187,12 @@ class _Turn:
 
     def _messages(self) -> Json:
         user = next((event.content for event in self._events if event.kind == "user"), None)
-        texts = [
-            event
-            for event in self._events
-            if event.kind == "text" and event.data.get("final") and not event.data.get("nested")
-        ]
+        answers = [event for event in self._events if is_answer(event)]
         messages: Json = {}
         if user is not None:
             messages["gen_ai.input.messages"] = _json([message_of(user)])
-        if texts:
-            messages["gen_ai.output.messages"] = _json(answer_of(texts[-1].content))
+        if answers:
+            messages["gen_ai.output.messages"] = _json(answer_of(answers[-1].content))
         return messages
 
     def _span(self, span: Span, parent: str) -> OtelSpan | None:
