@@ -8,7 +8,7 @@ from typing import Literal
 
 from evaltui.core.model.events import SCRIPTED_PREFIX, Event, Json, parts_in
 from evaltui.core.model.outcome import CallDiff, TurnResult
-from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, part_of, tokens_of, version_of
+from evaltui.core.trace.span_lines import KIND_ROLES, answer_summary, model_of, part_of, tokens_of, version_of
 from evaltui.core.trace.spans import Request, Span, ancestors, request_of
 from evaltui.project.agent_source import SourcePlace, frame_place, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
@@ -162,8 +162,7 @@ def _name_of(span: Span) -> str:
             called = part_of(span.event("tool_call"), "function_call")
             return str((called or part_of(span.event("tool_result"), "function_response")).get("name", ""))
         case "model":
-            event = span.event("model_request") or span.event("model_response")
-            return str((event.data if event else {}).get("model") or "")
+            return model_of(span)
         case "output":
             return str(span.events[0].data.get("node") or "")
     return ""
