@@ -77,6 +77,11 @@ def metric_rows(result: Result) -> list[MetricRow]:
     return [_metric_row(metric) for metric in gating_metrics(result)]
 
 
+def metric_reason(metric: MetricResult) -> str:
+    """Why a metric has its result, in words; "" where it gives no reason."""
+    return error_text(metric.error) if metric.error else visible(metric.reason)
+
+
 def _metric_row(metric: MetricResult) -> MetricRow:
     figure, needs = WORDS[metric.status], ""
     scores = figure
@@ -84,7 +89,7 @@ def _metric_row(metric: MetricResult) -> MetricRow:
         figure, threshold = score_figures(metric.score, metric.threshold)
         scores = show_scores(metric.score, metric.threshold, metric.lower_is_better)
         needs = f"{'≤' if metric.lower_is_better else '≥'} {threshold}" if threshold else ""
-    why = error_text(metric.error) if metric.error else visible(metric.reason)
+    why = metric_reason(metric)
     if metric.status is Status.PASSED or (metric.status is Status.FAILED and was_judged(metric)):
         why = ""
     judge = judge_line(metric.judge) if metric.judge is not None else ""

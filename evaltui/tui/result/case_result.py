@@ -47,7 +47,14 @@ from evaltui.tui.widgets.writer import (
 from evaltui.views.cause import place_of
 from evaltui.views.judged import answers_text, cut_block, judge_findings, judge_line, judge_name, mark
 from evaltui.views.repeats import repeat_rows, repeat_title
-from evaltui.views.result import detailed_turns, error_rows, gating_metrics, informational_rows, turn_facts
+from evaltui.views.result import (
+    detailed_turns,
+    error_rows,
+    gating_metrics,
+    informational_rows,
+    metric_reason,
+    turn_facts,
+)
 from evaltui.views.rows import Row, cut_middle, outermost_name, scored_response, state_rows, text_rows
 from evaltui.workbench.agent.agent_state import PrintedLine
 from evaltui.workbench.state import CaseOutcome
@@ -149,7 +156,7 @@ def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) 
     usual = metric.status is not Status.PASSED and metric.name not in _METRICS_ELSEWHERE
     is_open = page.open_part(folding, key, usual=usual)
     _head(page, metric, name, key, is_open=is_open, right=list(match_outcomes(metric)))
-    reason = error_text(metric.error) if metric.error else visible(metric.reason)
+    reason = metric_reason(metric)
     if is_open and reason:
         page.block([(reason, "muted")], 4)
 
@@ -259,7 +266,7 @@ def _write_scores(page: Page, metric: MetricResult) -> None:
             page.block([(visible(turn.reason), "muted")], 14)
     if of_ways := list(match_outcomes(metric)):
         page.labelled("matching", [(of_ways[0][0].lstrip(), of_ways[0][1]), *of_ways[1:]])
-    reason = error_text(metric.error) if metric.error else visible(metric.reason)
+    reason = metric_reason(metric)
     if reason and not any(turn.reason for turn in metric.per_invocation):
         page.blank()
         page.block([(reason, "")], 2)
