@@ -15,6 +15,7 @@ from typing import Any
 
 from evaltui.core.model.arg_rule import arg_path_text
 from evaltui.core.model.json_schemas import check_schema
+from evaltui.core.model.json_values import values_in
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.regexes import check_regex
 from evaltui.documents.json_text import parse
@@ -182,7 +183,7 @@ def _is_json(turn: Expectations, assertion: _Assertion) -> None:
         check_schema(schema or {})
     except ValueError as error:
         raise _NotTakenError(f"the schema {error}") from error
-    if any(isinstance(part, dict) and isinstance(part.get("format"), str) for part in _inner(schema)):
+    if any(isinstance(part, dict) and isinstance(part.get("format"), str) for _, part in values_in(schema)):
         turn.weaker.append(((*assertion.path, "value"), "format is not checked"))
     turn.answers.append({"json_schema": schema or {}})
 
@@ -265,15 +266,8 @@ def _args_match(turn: Expectations, assertion: _Assertion) -> None:
     turn.compared.append(
         ComparedArgs(tool, is_exact, call["args"], ignored, assertion.source, assertion.path)
     )
-    if not is_exact and any(isinstance(arg, list) for arg in _inner(args)):
+    if not is_exact and any(isinstance(arg, list) for _, arg in values_in(args)):
         turn.weaker.append((assertion.path, "lists may have further items, in any order (rule `subset`)"))
-
-
-def _inner(value: Any) -> Iterator[Any]:
-    """A value of JSON and the values in it."""
-    yield value
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _inner(item)
 
 
 def rules_of_case(turns: Sequence[Expectations], weaker: Callable[[ComparedArgs, str], None]) -> list[Json]:

@@ -14,7 +14,7 @@ from evaltui.core.gaps.cells import Cell, Tools, cells_of_argument, cells_of_cal
 from evaltui.core.metrics.answer_rules import has_text, names_in, plain, with_other_units
 from evaltui.core.metrics.response_match import same_words
 from evaltui.core.model.content import FunctionCall
-from evaltui.core.model.json_values import ABSENT, equal, value_at
+from evaltui.core.model.json_values import ABSENT, equal, value_at, values_in
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.core.model.renaming import TRANSFER
 from evaltui.core.model.tool_schema import member_schema
@@ -285,16 +285,9 @@ def _default(schema: Any) -> Any:
 
 def leaves(value: Any, path: JsonPath) -> Iterator[tuple[JsonPath, Any]]:
     """The values inside a value that have none inside, by their paths."""
-    items: Iterator[tuple[Any, Any]] | None = None
-    if isinstance(value, dict) and value:
-        items = iter(value.items())
-    elif isinstance(value, list) and value:
-        items = iter(enumerate(value))
-    if items is None:
-        yield path, value
-        return
-    for step, item in items:
-        yield from leaves(item, (*path, step))
+    for place, item in values_in(value, path):
+        if not (item and isinstance(item, dict | list)):
+            yield place, item
 
 
 def with_leaf(value: Any, path: JsonPath, leaf: Any) -> Any:

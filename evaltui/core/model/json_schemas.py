@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from .json_values import ABSENT, object_or_empty, value_at
+from .json_values import ABSENT, object_or_empty, value_at, values_in
 from .problems import format_path, likely_typos
 from .regexes import Patience, check_regex
 
@@ -71,11 +71,7 @@ def _is_inside(schema: Schema, reference: str) -> bool:
 
 def _names_in(value: Any) -> Iterator[str]:
     """The names of members of a value, at any depth."""
-    if isinstance(value, dict):
-        yield from value
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _names_in(item)
+    return (name for _, item in values_in(value) if isinstance(item, dict) for name in item)
 
 
 def _target(schema: Any, steps: list[str]) -> Any:
