@@ -32,7 +32,10 @@ def parse_yaml(text: str) -> Any | Problem:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        data = YAML(typ="safe", pure=True).load(text)
+        # An alias may name a value around it, which no data of JSON has.
+        json.dumps(data, skipkeys=True, default=str)
+        return data
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         return Problem.error((), f"not valid YAML: {error.problem or error.context}", line=line)

@@ -254,6 +254,7 @@ def test_the_config_of_agents_cli_scores_datasets_as_far_as_it_means_the_same(tm
     ("text", "message"),
     [
         ("metrics_to_run: [a", "eval_config.yaml:1: not valid YAML"),
+        ("criteria: &a {a: *a}", "not valid YAML: Circular reference detected"),
         ("metrics_to_run: a", "metrics_to_run: must be a list, is the string"),
         ("metrics_to_run: [1]", "metrics_to_run[0]: must be a string, is the number 1"),
         ("metrics_to_run:", "metrics_to_run: must be a list, is null"),
