@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.model.json_values import values_in
 from evaltui.core.model.problems import DUPLICATE_KEY, NOT_JSON, UNREADABLE_FILE, JsonPath, Problem
 from evaltui.documents.files import read_regular
 from evaltui.documents.nodes import BOM, parse_nodes, skip_space
@@ -177,24 +178,11 @@ def duplicate_keys(text: str) -> list[Problem]:
         return []
     if not repeated:
         return []
-    places = _places(data)
+    # By identity.
+    places = {id(value): path for path, value in values_in(data) if isinstance(value, dict)}
     paths = [(*places[id(made)], key) for made, key in repeated if id(made) in places]
     message = "given more than once, of which ADK reads the last; remove all but one"
     return [DUPLICATE_KEY.at(path, message) for path in paths]
-
-
-def _places(data: Any) -> dict[int, JsonPath]:
-    """The path of each object, by identity."""
-    places: dict[int, JsonPath] = {}
-    waiting: list[tuple[JsonPath, Any]] = [((), data)]
-    while waiting:
-        path, value = waiting.pop()
-        if isinstance(value, dict):
-            places[id(value)] = path
-            waiting += [((*path, key), item) for key, item in value.items()]
-        elif isinstance(value, list):
-            waiting += [((*path, index), item) for index, item in enumerate(value)]
-    return places
 
 
 def locate(problems: Sequence[Problem], text: str, file: str | None = None) -> list[Problem]:

@@ -33,11 +33,14 @@ def list_at(data: Any, path: JsonPath) -> list[Any]:
 
 
 def values_in(data: Any, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Any]]:
-    """Every value in parsed JSON with its path, outer ones first."""
-    yield path, data
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from values_in(value, (*path, key))
+    """Every value in parsed JSON with its path, outer ones first; as deep as any reader parses it."""
+    waiting = [(path, data)]
+    while waiting:
+        path, value = waiting.pop()
+        yield path, value
+        if isinstance(value, dict | list):
+            members = value.items() if isinstance(value, dict) else enumerate(value)
+            waiting += [((*path, key), member) for key, member in members][::-1]
 
 
 def side_by_side(

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from evaltui.core.model.content import Content, GenaiType
 from evaltui.core.model.eval_set import InvocationEvents
+from evaltui.core.model.json_values import values_in
 from evaltui.core.model.problems import NOT_JSON, JsonPath, Problem, duplicate_key_text
 from evaltui.text.values import did_you_mean, value_in_words
 
@@ -163,25 +164,12 @@ def _unknown_key(model: type[BaseModel], data: Any, path: JsonPath) -> str:
 
 def _unreadable_text(data: Any, reason: str) -> Problem:
     """The problem of JSON that Python reads but ADK refuses: a lone surrogate, or too many levels."""
-    for path, text in _texts(data):
-        if re.search("[\ud800-\udfff]", text):
+    for path, value in values_in(data):
+        texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
+        if any(re.search("[\ud800-\udfff]", text) for text in texts):
             half = "has half of a surrogate pair (such as \\ud83d), which is not a character"
             return NOT_JSON.at(path, half)
     return NOT_JSON.at((), f"cannot be read as JSON: {reason}")
-
-
-def _texts(data: Any) -> Iterator[tuple[JsonPath, str]]:
-    waiting: list[tuple[JsonPath, Any]] = [((), data)]
-    while waiting:
-        path, value = waiting.pop()
-        if isinstance(value, str):
-            yield path, value
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                yield path, key
-                waiting.append(((*path, key), item))
-        elif isinstance(value, list):
-            waiting += [((*path, index), item) for index, item in enumerate(value)]
 
 
 @cache
