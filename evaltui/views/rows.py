@@ -106,6 +106,12 @@ def call_rows(turn: TurnResult, number: int) -> Iterator[Group]:
         place += len(diffs)
 
 
+def made_call(turn: TurnResult, number: int) -> CallDiff | None:
+    """The diff of a made call of a turn, from 0, with the expectation; None where calls are not checked."""
+    made = [diff for diff in turn.calls if diff.actual is not None and turn.checks_calls]
+    return made[number] if number < len(made) else None
+
+
 def argument_rows(call: Row) -> Iterator[Row]:
     """The arguments of a call that is equal on both sides, or on one side only; none for other rows."""
     if call.kind != "call":

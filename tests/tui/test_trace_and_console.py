@@ -1,6 +1,7 @@
 """Differences, the trace and the console, driven by keys."""
 
 import pytest
+from eval_data import write_test_config
 from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
@@ -131,6 +132,18 @@ async def test_n_says_when_there_is_nothing_to_walk(desk):
         await ran(app, pilot, "raises")
         await pilot.press("n")
         await until(pilot, lambda: "No difference in calls, response or state" in screen_text(app))
+
+
+async def test_calls_that_are_not_checked_are_no_differences_in_the_trace(desk):
+    mark = {"set": "desk", "case": "differs", "turn": 0, "mode": "skip"}
+    write_test_config(desk, criteria={"tool_trajectory_avg_score": 1}, evaltui={"turns": [mark]})
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, "differs")
+        await pilot.press("5")
+        await until(pilot, lambda: "tool  find" in screen_text(app))
+        await pilot.press("n")
+        await until(pilot, lambda: "No difference in the trace" in screen_text(app))
 
 
 @SIZES

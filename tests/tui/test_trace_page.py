@@ -182,6 +182,10 @@ def test_a_call_stands_beside_what_was_expected(tree):
     assert lines[0] == "≠ argument differs"
     assert lines.index('   "degrees": 19') < lines.index('   "degrees": "19"')
     assert written(write_expected, span(tree, "tool"), None) == ["Nothing expected here"]
+    unchecked = TurnResult("not checked", (CallDiff("extra", None, actual),), ResponseDiff("Done.", "Done."))
+    lines = written(write_expected, span(tree, "tool"), unchecked)
+    assert lines[0].startswith("Calls  not checked ")
+    assert "unexpected" not in "".join(lines)
 
 
 def test_a_request_to_a_person_stands_at_its_call():

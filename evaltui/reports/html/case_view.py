@@ -37,7 +37,7 @@ from evaltui.views.result import (
     metric_rows,
     turn_rows,
 )
-from evaltui.views.rows import Row, state_rows
+from evaltui.views.rows import Row, made_call, state_rows
 
 # The log has them all.
 _MAX_ROWS = 1_000
@@ -147,14 +147,11 @@ def _duration(span: Span, *, has_times: bool) -> str:
 
 
 def _mark(span: Span, turns: Sequence[TurnResult]) -> tuple[str, str]:
-    """The mark of the call of a span; the rows of a turn are in the order in which calls were made."""
+    """The mark of the call of a span that is not as expected."""
     if span.call is None or span.turn is None or not 0 <= span.turn < len(turns):
         return "", ""
-    turn = turns[span.turn]
-    made = [diff.op for diff in turn.calls if diff.actual is not None]
-    if not turn.checks_calls or span.call >= len(made) or made[span.call] == "same":
-        return "", ""
-    return ROW_MARKS[made[span.call]]
+    diff = made_call(turns[span.turn], span.call)
+    return ("", "") if diff is None or diff.op == "same" else ROW_MARKS[diff.op]
 
 
 _WIDTH = 100

@@ -18,6 +18,7 @@ from evaltui.text.syntax import arguments_line, code_lines
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.widgets.writer import Page, write_code, write_json
+from evaltui.views.rows import made_call
 from evaltui.workbench.agent.agent_state import AgentState
 from evaltui.workbench.case.editors import place_of_agent, place_of_tool
 
@@ -369,12 +370,6 @@ def _write_schemas(page: Page, request: Request) -> None:
             write_json(page, schema, 1)
 
 
-def expected_call(turn: TurnResult, number: int) -> CallDiff | None:
-    """The diff of a call of a turn, from 0, with the expectation."""
-    made = [row for row in turn.calls if row.actual is not None]
-    return made[number] if number < len(made) else None
-
-
 _OPS = {
     "same": ("=", "muted", "as expected"),
     "changed": ("≠", "error", "argument differs"),
@@ -390,13 +385,13 @@ def write_expected(page: Page, span: Span, turn: TurnResult | None) -> None:
     if turn is None:
         page.text([("Nothing expected here", "muted")])
         return
-    row = expected_call(turn, span.call) if span.call is not None else None
+    row = made_call(turn, span.call) if span.call is not None else None
     if row is not None:
         _write_expected_call(page, row)
         return
     page.section(("Calls", "bold"), (f"  {turn.expectation}", "muted"))
     for diff in turn.calls:
-        glyph, role, word = _OPS[diff.op]
+        glyph, role, word = _OPS[diff.op] if turn.checks_calls else (" ", "muted", "")
         call = diff.expected or diff.actual
         name = visible(call.name) if call else "?"
         page.ends(

@@ -37,10 +37,11 @@ from evaltui.tui.trace.page import (
     write_last_runs,
     write_time_spent,
 )
-from evaltui.tui.trace.span import FIRST_TAB, expected_call, source_of, span_tabs
+from evaltui.tui.trace.span import FIRST_TAB, source_of, span_tabs
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
 from evaltui.tui.widgets.writer import Page, PageLines
+from evaltui.views.rows import made_call
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.agent.agent_state import PrintedLine
 from evaltui.workbench.chat.controller import NO_RUN
@@ -340,7 +341,7 @@ class TraceView(InspectedPane, GrowingLines, can_focus=True, inherit_bindings=Fa
     def _op(self, span: Span) -> str:
         """The diff operation of a call; "" where it is unknown."""
         turn = self._turn(span)
-        row = expected_call(turn, span.call) if turn is not None and span.call is not None else None
+        row = made_call(turn, span.call) if turn is not None and span.call is not None else None
         return row.op if row else ""
 
     def _turn(self, span: Span) -> TurnResult | None:
