@@ -67,7 +67,7 @@ _SELECTORS = _argument(
 _TRACES = _argument(
     "traces", "TRACE", "File of traces or ADK sessions, or a folder of such files", Path, nargs="+"
 )
-_OF_A_RUN_AGENT = {"agent": None, "module": "", "url": "", "headers": ()}
+_OF_A_RUN_AGENT = {"module": "", "url": "", "headers": ()}
 
 COMMANDS: Mapping[str, Command] = {
     WORKBENCH: Command(
@@ -175,6 +175,7 @@ COMMANDS: Mapping[str, Command] = {
         # Of the options of `run`, those of an agent that is run.
         {
             **_OF_A_RUN_AGENT,
+            "agent": None,
             "tools": None,
             "failed": False,
             "runs": None,
@@ -285,7 +286,7 @@ COMMANDS: Mapping[str, Command] = {
         ),
         ("gaps my_agent", "gaps my_agent orders --report json=gaps.json --fail-under 0.8"),
         _RUN,
-        defaults={"agent": None, "python": None},
+        defaults={"python": None},
         function="gaps:gaps",
     ),
     "lint": Command(

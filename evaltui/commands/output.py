@@ -100,9 +100,8 @@ def agent_of(options: argparse.Namespace) -> AgentAddress:
         interpreter = find_interpreter(options.agent_dir, options.python)
     except (InterpreterError, SettingsError) as error:
         raise UsageError(str(error)) from error
-    return AgentAddress(
-        options.agent_dir, options.agent, interpreter, options.module, options.url, options.headers
-    )
+    name = getattr(options, "agent", None)
+    return AgentAddress(options.agent_dir, name, interpreter, options.module, options.url, options.headers)
 
 
 def agent_to_run(options: argparse.Namespace) -> AgentAddress:

@@ -105,6 +105,7 @@ def test_a_run_is_not_resumed_once_what_the_agent_imports_has_changed(project, c
     [
         (["run", ".", "--agent", "dsk"], "--agent: no agent dsk in ., which has {both}. Did you mean desk?"),
         (["run", "."], ". has several agents: {both}. Name one of them, or give its name with --agent"),
+        (["gaps", "."], ". has several agents: {both}. Name one of them"),
         (["chat", "src", "-m", "my_app.agents.desk"], "-m names the agent; leave out src"),
         (["run", "http://x/app", "-m", "my_app"], "-m names the agent; leave out http://x/app"),
         (["run"], "the following arguments are required: AGENT_DIR"),

@@ -25,7 +25,7 @@ def metric_info(name: str) -> MetricInfo:
 def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
     """The worst verdict of metrics on a turn, from 0; None where no metric gives one.
 
-    A metric with a verdict that is not to score this turn does not count beside others.
+    A metric that leaves the turn out counts only where no other metric scores the turn.
     """
     if turn < len(result.turns) and result.turns[turn].expectation == "context":
         return None
@@ -44,6 +44,7 @@ def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
 
 
 def _leaves_out(metric: MetricResult, score: InvocationScore) -> bool:
+    """Whether a metric decides by other turns, as it is not to score this one."""
     has_verdict = metric.score is not None or metric.is_passed_over
     return has_verdict and score.reason in LEFT_OUT_REASONS
 
